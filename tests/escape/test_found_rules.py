@@ -11,7 +11,7 @@ import pytest
 
 from pinfold import shell
 from pinfold.model.decision import Verdict
-from pinfold.policy.rule_operands import Match
+from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import restrictive_match
 from pinfold.session import Session
 from pinfold.shell.programs import DATA, chart, program_name
@@ -342,7 +342,7 @@ def test_every_abbreviation_that_git_takes_is_known(subcommand: str, tmp_path: P
             shape(f"git {subcommand} {option}"),
             shell.parse(f"git {subcommand} {short}").commands[0],
         )
-        assert restrictive_match(rule, command) is not Match.NO, (option, short)
+        assert restrictive_match(rule, command) is not RuleMatch.NO, (option, short)
 
 
 def test_npms_other_names_are_npms_own() -> None:

@@ -1,7 +1,7 @@
 """Whoever walks down finds what a single question would call hidden."""
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.policy.hidden_paths import Hiding, hidden_by
+from pinfold.policy.hidden_paths import HiddenTree, hidden_by
 
 POLICY = SandboxPolicy(
     type=PolicyType.WORKSPACE_READWRITE,
@@ -12,7 +12,7 @@ NAMES = ("a", "b", ".env", "x.pem", "keys", "secret", "foo", "x", ".ssh")
 
 
 def test_a_walk_agrees_with_single_questions() -> None:
-    hiding = Hiding(POLICY, ("/w", "/v"))
+    hiding = HiddenTree(POLICY, ("/w", "/v"))
     waiting = ["/w", "/v", "/home/u"]
     whole = SandboxPolicy(hidden=POLICY.hidden[:-1], ignore_mapping=POLICY.ignore_mapping)
     for directory in waiting:
@@ -29,5 +29,5 @@ def test_a_walk_agrees_with_single_questions() -> None:
 
 
 def test_what_lies_too_deep_is_hidden() -> None:
-    ask = Hiding(POLICY, ("/w",)).within("/w" + "/a" * 300)
+    ask = HiddenTree(POLICY, ("/w",)).within("/w" + "/a" * 300)
     assert ask.may_hide(["b"]) and ask.is_hidden("b", False)

@@ -13,8 +13,15 @@ from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
 from pinfold.model.request import Connect
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
 from pinfold.policy.connect import reason_of
-from pinfold.policy.grants import Ground
-from pinfold.policy.learning import Entry, Proposal, Record, Said, Surroundings, propose
+from pinfold.policy.grants import GrantContext
+from pinfold.policy.learning import (
+    MachineFacts,
+    PersonAnswer,
+    Proposal,
+    ProposedSetting,
+    WantedAccess,
+    propose,
+)
 from pinfold.policy.paths import contains, is_covered
 from pinfold.settings.policy import policy_of
 
@@ -23,26 +30,28 @@ OWN = (f"{HOME}/.config/pinfold", f"{HOME}/.local/state/pinfold", "/etc/pinfold"
 SETTINGS = Settings(filesystem=FilesystemSettings(protect=(f"{HOME}/kept/this",)))
 THERE = {f"{HOME}/notes", f"{HOME}/cache", f"{HOME}/cache/db", f"{HOME}/.bashrc", "/srv/data", "/srv/data/a"}
 AGENT = "/run/user/1/agent.7"
-AROUND = Surroundings(THERE.__contains__, (f"{HOME}/bin", "/usr/bin"), {"SSH_AUTH_SOCK": AGENT})
+AROUND = MachineFacts(THERE.__contains__, (f"{HOME}/bin", "/usr/bin"), {"SSH_AUTH_SOCK": AGENT})
 
 
-def ground(settings: Settings = SETTINGS) -> Ground:
-    return Ground(policy_of(settings, (ROOT,), HOME), (ROOT,), HOME, OWN, settings)
+def context(settings: Settings = SETTINGS) -> GrantContext:
+    return GrantContext(policy_of(settings, (ROOT,), HOME), (ROOT,), HOME, OWN, settings)
 
 
-def learned(*records: Record, settings: Settings = SETTINGS) -> Proposal:
-    return propose(records, ground(settings), AROUND)
+def learned(*records: WantedAccess, settings: Settings = SETTINGS) -> Proposal:
+    return propose(records, context(settings), AROUND)
 
 
-def write(operation: str, *paths: str, said: Said = Said.NOTHING, directory: str = "") -> Record:
-    return Record(operation, paths, said=said, directory=directory)
+def write(
+    operation: str, *paths: str, said: PersonAnswer = PersonAnswer.NOTHING, directory: str = ""
+) -> WantedAccess:
+    return WantedAccess(operation, paths, said=said, directory=directory)
 
 
-def connect(target: str, said: Said = Said.NOTHING) -> Record:
-    return Record("connect", (target,), said=said)
+def connect(target: str, said: PersonAnswer = PersonAnswer.NOTHING) -> WantedAccess:
+    return WantedAccess("connect", (target,), said=said)
 
 
-GIT = Record("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are blocked", is_git=True)
+GIT = WantedAccess("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are blocked", is_git=True)
 
 
 @pytest.mark.parametrize(
@@ -63,19 +72,22 @@ GIT = Record("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are block
         ([write("mkdir", f"{HOME}/cache/{n}") for n in range(4)], [f"~/cache/{n}" for n in range(4)]),
         ([write("mkdir", f"{HOME}/{n}") for n in range(5)], [f"~/{n}" for n in range(5)]),
         # what a person let be written as a whole
-        ([write("open", f"{HOME}/cache/db", said=Said.YES, directory=f"{HOME}/cache")], ["~/cache"]),
+        ([write("open", f"{HOME}/cache/db", said=PersonAnswer.YES, directory=f"{HOME}/cache")], ["~/cache"]),
         # what is in the project already needs nothing
         ([write("rename", f"{HOME}/cache/x", f"{ROOT}/x")], ["~/cache"]),
     ],
 )
-def test_paths(records: list[Record], entries: list[str]) -> None:
+def test_paths(records: list[WantedAccess], entries: list[str]) -> None:
     found = learned(*records)
-    assert found.entries == tuple(Entry("filesystem.write", entry) for entry in entries) and not found.left
+    assert (
+        found.entries == tuple(ProposedSetting("filesystem.write", entry) for entry in entries)
+        and not found.left
+    )
 
 
 def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
     made = [write("mkdir", f"{HOME}/cache/{n}") for n in range(9)]
-    found = learned(*made, write("mkdir", f"{HOME}/cache/no", said=Said.NO))
+    found = learned(*made, write("mkdir", f"{HOME}/cache/no", said=PersonAnswer.NO))
     assert [entry.value for entry in found.entries] == [f"~/cache/{n}" for n in range(9)] and found.left
 
 
@@ -83,23 +95,37 @@ def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
     ("wanted", "refused", "entries"),
     [
         # an entry would let through what was refused
-        (write("mkdir", f"{HOME}/new", said=Said.YES), write("open", f"{HOME}/new/a", said=Said.NO), []),
-        (write("open", f"{HOME}/cache/a", said=Said.YES), write("open", f"{HOME}/cache/b", said=Said.NO), []),
-        (write("chmod", "/srv/data/a", said=Said.YES), write("open", "/srv/data/a", said=Said.NO), []),
+        (
+            write("mkdir", f"{HOME}/new", said=PersonAnswer.YES),
+            write("open", f"{HOME}/new/a", said=PersonAnswer.NO),
+            [],
+        ),
+        (
+            write("open", f"{HOME}/cache/a", said=PersonAnswer.YES),
+            write("open", f"{HOME}/cache/b", said=PersonAnswer.NO),
+            [],
+        ),
+        (
+            write("chmod", "/srv/data/a", said=PersonAnswer.YES),
+            write("open", "/srv/data/a", said=PersonAnswer.NO),
+            [],
+        ),
         # it would not
         (
-            write("mkdir", f"{HOME}/new", said=Said.YES),
-            write("rmdir", f"{HOME}/new", said=Said.NO),
+            write("mkdir", f"{HOME}/new", said=PersonAnswer.YES),
+            write("rmdir", f"{HOME}/new", said=PersonAnswer.NO),
             ["~/new"],
         ),
         (
-            write("open", f"{HOME}/notes", said=Said.YES),
-            write("open", f"{HOME}/cache/b", said=Said.NO),
+            write("open", f"{HOME}/notes", said=PersonAnswer.YES),
+            write("open", f"{HOME}/cache/b", said=PersonAnswer.NO),
             ["~/notes"],
         ),
     ],
 )
-def test_no_entry_lets_through_what_was_refused(wanted: Record, refused: Record, entries: list[str]) -> None:
+def test_no_entry_lets_through_what_was_refused(
+    wanted: WantedAccess, refused: WantedAccess, entries: list[str]
+) -> None:
     found = learned(wanted, refused)
     assert [entry.value for entry in found.entries] == entries
     assert len(found.left) == 2 - len(entries)
@@ -108,16 +134,16 @@ def test_no_entry_lets_through_what_was_refused(wanted: Record, refused: Record,
 @pytest.mark.parametrize(
     ("record", "entry"),
     [
-        (connect("Pypi.org:443"), Entry("network.allow", "pypi.org:443")),
-        (connect("10.0.0.7:80", Said.YES), Entry("network.allow", "10.0.0.7:80")),
-        (connect("[2001:4860::1]:80"), Entry("network.allow", "[2001:4860::1]:80")),
-        (connect("/srv/db.sock"), Entry("network.unix_sockets", "/srv/db.sock")),
-        (connect(AGENT), Entry("network.unix_sockets", "$SSH_AUTH_SOCK")),
-        (GIT, Entry("filesystem.git_writes", "true")),
-        (Record("run", ("npm test",)), Entry("commands.allow", "npm test")),
+        (connect("Pypi.org:443"), ProposedSetting("network.allow", "pypi.org:443")),
+        (connect("10.0.0.7:80", PersonAnswer.YES), ProposedSetting("network.allow", "10.0.0.7:80")),
+        (connect("[2001:4860::1]:80"), ProposedSetting("network.allow", "[2001:4860::1]:80")),
+        (connect("/srv/db.sock"), ProposedSetting("network.unix_sockets", "/srv/db.sock")),
+        (connect(AGENT), ProposedSetting("network.unix_sockets", "$SSH_AUTH_SOCK")),
+        (GIT, ProposedSetting("filesystem.git_writes", "true")),
+        (WantedAccess("run", ("npm test",)), ProposedSetting("commands.allow", "npm test")),
     ],
 )
-def test_other_things(record: Record, entry: Entry) -> None:
+def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
     assert learned(record) == Proposal((entry,))
 
 
@@ -125,12 +151,12 @@ def test_other_things(record: Record, entry: Entry) -> None:
     ("record", "why"),
     [
         # what somebody said
-        (write("open", f"{HOME}/notes", said=Said.NO), "you said no"),
-        (connect("pypi.org:443", Said.NO), "you said no"),
-        (replace(GIT, said=Said.NO), "you said no"),
-        (Record("run", ("npm test",), said=Said.NO), "you said no"),
+        (write("open", f"{HOME}/notes", said=PersonAnswer.NO), "you said no"),
+        (connect("pypi.org:443", PersonAnswer.NO), "you said no"),
+        (replace(GIT, said=PersonAnswer.NO), "you said no"),
+        (WantedAccess("run", ("npm test",), said=PersonAnswer.NO), "you said no"),
         # what is hidden, pinfold's own or protected
-        (Record("read", (f"{HOME}/.ssh/id",), why="it is hidden"), "it is hidden"),
+        (WantedAccess("read", (f"{HOME}/.ssh/id",), why="it is hidden"), "it is hidden"),
         (write("open", f"{HOME}/.ssh/config"), "it is hidden"),
         (write("open", f"{HOME}/.config/pinfold/settings.toml"), "it is hidden"),
         (write("open", "/etc/pinfold/managed.toml"), "it is pinfold's own"),
@@ -149,7 +175,10 @@ def test_other_things(record: Record, entry: Entry) -> None:
         (write("open", "/opt/venv/lib/python3.11/site-packages/a.pth"), "Python loads what is there"),
         (write("open", "/srv/repository/.hg/hgrc"), "it is protected"),
         (write("open", f"{HOME}/kept/this"), "it is protected"),
-        (Record("mkdir", (f"{ROOT}/.vscode",), ".vscode", "editors obey it"), "it is protected: editors"),
+        (
+            WantedAccess("mkdir", (f"{ROOT}/.vscode",), ".vscode", "editors obey it"),
+            "it is protected: editors",
+        ),
         # what would take more than was wanted
         (write("open", f"{HOME}/new"), "it would take all of `/home/u`"),
         (write("unlink", f"{HOME}/notes"), "it would take all of"),
@@ -172,13 +201,16 @@ def test_other_things(record: Record, entry: Entry) -> None:
         (connect(f"{ROOT}/x.sock"), "it lies where commands can write"),
         # what no setting changes
         (connect("x..y:443"), "the host"),
-        (Record("warden", ("",), why="it ended"), "it ended"),
-        (Record("", ("",), why="more than are listed"), "more than are listed"),
-        (Record("resolve", ("10.0.0.1:53",), why="no host's name can be looked up"), "no host's name can be"),
-        (Record("run", (), why="it deletes your home"), "it deletes your home"),
+        (WantedAccess("warden", ("",), why="it ended"), "it ended"),
+        (WantedAccess("", ("",), why="more than are listed"), "more than are listed"),
+        (
+            WantedAccess("resolve", ("10.0.0.1:53",), why="no host's name can be looked up"),
+            "no host's name can be",
+        ),
+        (WantedAccess("run", (), why="it deletes your home"), "it deletes your home"),
     ],
 )
-def test_what_is_told_and_not_proposed(record: Record, why: str) -> None:
+def test_what_is_told_and_not_proposed(record: WantedAccess, why: str) -> None:
     found = learned(record)
     assert not found.entries and found.left[0].record is record
     assert found.left[0].why.startswith(why)
@@ -189,7 +221,7 @@ def test_hosts_that_settings_speak_of() -> None:
     settings = replace(SETTINGS, network=network)
     assert "on `network.deny`" in learned(connect("b.example:1"), settings=settings).left[0].why
     assert "allowed already" in learned(connect("a.example:1"), settings=settings).left[0].why
-    assert learned(connect("a.example:1", Said.YES), settings=settings) == Proposal()
+    assert learned(connect("a.example:1", PersonAnswer.YES), settings=settings) == Proposal()
     managed = replace(settings, origins={"network.allow": Origin("managed", "/etc/x", 1)})
     assert "administrator" in learned(connect("c.example:1"), settings=managed).left[0].why
     closed = replace(SETTINGS, network=NetworkSettings(access=NetworkAccess.NONE))
@@ -204,10 +236,10 @@ def test_administrator_only_narrows_proposals() -> None:
 
 
 def test_nothing_is_proposed_to_write_under_a_read_only_policy() -> None:
-    policy = replace(ground().policy, type=PolicyType.WORKSPACE_READONLY)
+    policy = replace(context().policy, type=PolicyType.WORKSPACE_READONLY)
     record = write("open", f"{ROOT}/x")
     assert (
-        propose([record], replace(ground(), policy=policy), AROUND).left[0].why == "the policy is read-only"
+        propose([record], replace(context(), policy=policy), AROUND).left[0].why == "the policy is read-only"
     )
 
 
@@ -230,9 +262,9 @@ NAMES = (
 )
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(lambda parts: "/".join((HOME, *parts)))
 others = st.sampled_from(("/srv/data/a", "/srv/data", "/srv/x", "/usr/bin/x", "/etc/pinfold/x", "/dev/null"))
-says = st.sampled_from(Said)
+says = st.sampled_from(PersonAnswer)
 writes = st.builds(
-    lambda operation, first, second, said: Record(
+    lambda operation, first, second, said: WantedAccess(
         operation, (first, second) if operation in ("rename", "link") else (first,), said=said
     ),
     st.sampled_from(("open", "mkdir", "unlink", "rename", "link", "chmod", "truncate", "symlink", "rmdir")),
@@ -246,13 +278,15 @@ records = st.lists(
     writes
     | st.builds(connect, hosts | sockets, says)
     | st.builds(lambda said: replace(GIT, said=said), says)
-    | st.builds(lambda rule, said: Record("run", (rule,), said=said), st.sampled_from(("ls", "make")), says)
-    | st.builds(lambda path: Record("read", (path,), why="it is hidden"), paths),
+    | st.builds(
+        lambda rule, said: WantedAccess("run", (rule,), said=said), st.sampled_from(("ls", "make")), says
+    )
+    | st.builds(lambda path: WantedAccess("read", (path,), why="it is hidden"), paths),
     max_size=12,
 )
 
 
-def with_entries(entries: tuple[Entry, ...]) -> Settings:
+def with_entries(entries: tuple[ProposedSetting, ...]) -> Settings:
     def of(key: str) -> tuple[str, ...]:
         return tuple(entry.value for entry in entries if entry.key == key)
 
@@ -263,12 +297,12 @@ def with_entries(entries: tuple[Entry, ...]) -> Settings:
     return replace(SETTINGS, filesystem=files, network=network)
 
 
-def would_pass(record: Record, entries: tuple[Entry, ...]) -> bool:
+def would_pass(record: WantedAccess, entries: tuple[ProposedSetting, ...]) -> bool:
     """By what the settings come to, and what a pen does of that."""
     settings = with_entries(entries)
     policy = policy_of(settings, (ROOT,), HOME, {"SSH_AUTH_SOCK": AGENT})
     if record.operation == "run":
-        return all(Entry("commands.allow", rule) in entries for rule in record.paths)
+        return all(ProposedSetting("commands.allow", rule) in entries for rule in record.paths)
     if record.is_git:
         return not policy.block_git_writes
     if record.is_host:
@@ -287,7 +321,7 @@ def would_pass(record: Record, entries: tuple[Entry, ...]) -> bool:
 
 
 @given(records)
-def test_it_is_enough(found: list[Record]) -> None:
+def test_it_is_enough(found: list[WantedAccess]) -> None:
     proposal = learned(*found)
     left = [each.record for each in proposal.left]
     for record in found:
@@ -295,7 +329,7 @@ def test_it_is_enough(found: list[Record]) -> None:
 
 
 @given(records)
-def test_no_entry_is_too_many(found: list[Record]) -> None:
+def test_no_entry_is_too_many(found: list[WantedAccess]) -> None:
     proposal = learned(*found)
     left = [each.record for each in proposal.left]
     for entry in proposal.entries:
@@ -304,21 +338,21 @@ def test_no_entry_is_too_many(found: list[Record]) -> None:
 
 
 @given(records)
-def test_nothing_is_proposed_that_nobody_may_grant(found: list[Record]) -> None:
-    usual, proposal = ground(), learned(*found)
+def test_nothing_is_proposed_that_nobody_may_grant(found: list[WantedAccess]) -> None:
+    usual, proposal = context(), learned(*found)
     policy = policy_of(with_entries(proposal.entries), (ROOT,), HOME)
     # What was hidden is hidden still.
     assert set(usual.policy.hidden) <= set(policy.hidden)
     for place in policy.additional_readwrite_paths:
         kept = (HOME, ROOT, *OWN, f"{HOME}/kept/this", f"{HOME}/.ssh", f"{HOME}/bin", "/usr/bin")
         assert not any(contains(place, path) or (path in OWN and contains(path, place)) for path in kept)
-    refused = {path for record in found if record.said is Said.NO for path in record.paths}
-    wanted = {path for record in found if record.said is not Said.NO for path in record.paths}
+    refused = {path for record in found if record.said is PersonAnswer.NO for path in record.paths}
+    wanted = {path for record in found if record.said is not PersonAnswer.NO for path in record.paths}
     for entry in proposal.entries:
         if entry.key in ("network.allow", "commands.allow"):
             assert entry.value in wanted or entry.value not in refused
 
 
 @given(records)
-def test_the_order_of_a_run_does_not_count(found: list[Record]) -> None:
+def test_the_order_of_a_run_does_not_count(found: list[WantedAccess]) -> None:
     assert learned(*found).entries == learned(*reversed(found), *found).entries

@@ -12,7 +12,7 @@ from pinfold.model.settings import (
     SandboxSettings,
     Settings,
 )
-from pinfold.policy.prompt_text import Face, summarize
+from pinfold.policy.prompt_text import AgentInterface, summarize
 from pinfold.settings import policy_of
 
 ROOTS = ("/home/me/project",)
@@ -100,7 +100,7 @@ def test_mcp_cli_is_no_exception_where_nothing_gets_out() -> None:
 
 
 def test_what_a_hook_cannot_do_is_not_promised() -> None:
-    text = summarize(PLAIN, OPEN, ROOTS, Face.HOOK)
+    text = summarize(PLAIN, OPEN, ROOTS, AgentInterface.HOOK)
     assert "request_permission" not in text and "shared by the commands" not in text
     assert "`cd` and variables do not carry over" in text
     assert "gone when the command ends" in text

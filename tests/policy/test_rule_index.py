@@ -9,7 +9,7 @@ from pinfold.model.locations import Origin
 from pinfold.model.script import Command
 from pinfold.model.settings import Rule
 from pinfold.policy import rules
-from pinfold.policy.rule_operands import Match
+from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import RuleIndex, restrictive_match
 from pinfold.shell.rule_text import shape
 from tests.shell.grammar import Grammar
@@ -48,7 +48,7 @@ def test_no_rule_that_matches_is_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     index = RuleIndex(RULES)
     matched = 0
     for command in commands():
-        speaking = [rule for rule in RULES if restrictive_match(rule.shape, command) is not Match.NO]
+        speaking = [rule for rule in RULES if restrictive_match(rule.shape, command) is not RuleMatch.NO]
         candidates = index.candidates(command)
         assert [rule for rule in candidates if rule in speaking] == speaking, command.text
         matched += len(speaking)

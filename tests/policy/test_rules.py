@@ -3,11 +3,11 @@
 import pytest
 
 from pinfold import shell
-from pinfold.policy.rule_operands import Match
+from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import names, restrictive_match
 from pinfold.shell.rule_text import shape
 
-YES, MAYBE, NO = Match.YES, Match.MAYBE, Match.NO
+YES, MAYBE, NO = RuleMatch.YES, RuleMatch.MAYBE, RuleMatch.NO
 
 RESTRICTIVE = [
     ("rm -rf", "rm -rf x", YES),
@@ -35,7 +35,7 @@ RESTRICTIVE = [
 
 
 @pytest.mark.parametrize(("rule", "line", "match"), RESTRICTIVE)
-def test_restrictive(rule: str, line: str, match: Match) -> None:
+def test_restrictive(rule: str, line: str, match: RuleMatch) -> None:
     assert restrictive_match(shape(rule), shell.parse(line).commands[0]) is match
 
 

@@ -16,7 +16,7 @@ from pinfold.session.permission_requests import ask_for_permission
 from pinfold.settings.build import build, effective
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.keys import TABLE, Direction
-from pinfold.settings.parse_layer import Layer
+from pinfold.settings.parse_layer import SettingsLayer
 from pinfold.settings.resume_cap import held_of
 from tests.settings.loaded import shape
 from tests.settings.test_claims import frozen, is_no_wider, layers
@@ -27,7 +27,9 @@ LEFT_OUT = {"network.proxy", "sandbox.debug_output_dir", "admin.sandboxing", "ad
 
 @settings(max_examples=150, deadline=None)
 @given(layers("managed"), layers("command line"), layers("user"), layers("managed"), layers("user"))
-def test_resume_never_widens(cap: Layer, flags: Layer, user: Layer, cap_now: Layer, now: Layer) -> None:
+def test_resume_never_widens(
+    cap: SettingsLayer, flags: SettingsLayer, user: SettingsLayer, cap_now: SettingsLayer, now: SettingsLayer
+) -> None:
     """Each key is no wider than the session had it, and no wider than it is without the session."""
     before = build([cap, flags, user, default_layer()], shape)
     today = build([cap_now, now, default_layer()], shape)

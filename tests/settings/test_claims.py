@@ -9,38 +9,38 @@ from tests.settings.loaded import shape
 
 from pinfold.settings.build import build, effective
 from pinfold.settings.defaults import default_layer
-from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, Kind, Who
+from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, ValueKind, WrittenBy
 from pinfold.settings.merge import merge
-from pinfold.settings.parse_layer import Layer, read_layer
+from pinfold.settings.parse_layer import SettingsLayer, read_layer
 from pinfold.settings.toml import Document
 
 pytestmark = pytest.mark.slow
 
-ENTRIES: dict[Kind, list[Any]] = {
-    Kind.RULES: ["git push", "rm", "npm test"],
-    Kind.TEXTS: ["one", "two"],
-    Kind.PATHS: ["/a", "/b", "~/c"],
-    Kind.HOSTS: ["a.example", "*.b.example"],
-    Kind.NAMES: ["CI", "AWS_*"],
-    Kind.PORTS: [80, 3000],
-    Kind.HOOKS: ["/bin/check", ["/bin/check", "-x"]],
+ENTRIES: dict[ValueKind, list[Any]] = {
+    ValueKind.RULES: ["git push", "rm", "npm test"],
+    ValueKind.TEXTS: ["one", "two"],
+    ValueKind.PATHS: ["/a", "/b", "~/c"],
+    ValueKind.HOSTS: ["a.example", "*.b.example"],
+    ValueKind.NAMES: ["CI", "AWS_*"],
+    ValueKind.PORTS: [80, 3000],
+    ValueKind.HOOKS: ["/bin/check", ["/bin/check", "-x"]],
 }
-SCALARS: dict[Kind, list[Any]] = {
-    Kind.BOOL: [True, False],
-    Kind.DURATION: ["1s", "10m", "2h"],
-    Kind.SIZE: ["1MB", "1GiB", ""],
-    Kind.PATH: ["", "/a", "~/b"],
-    Kind.PROXY: ["none", "environment", "http://proxy.example:3128"],
-    Kind.COUNT: [1, 512, 9999, ""],
+SCALARS: dict[ValueKind, list[Any]] = {
+    ValueKind.BOOL: [True, False],
+    ValueKind.DURATION: ["1s", "10m", "2h"],
+    ValueKind.SIZE: ["1MB", "1GiB", ""],
+    ValueKind.PATH: ["", "/a", "~/b"],
+    ValueKind.PROXY: ["none", "environment", "http://proxy.example:3128"],
+    ValueKind.COUNT: [1, 512, 9999, ""],
 }
 
 
 def values_of(key: Key) -> st.SearchStrategy[Any]:
-    if key.kind is Kind.WORD:
+    if key.kind is ValueKind.WORD:
         return st.sampled_from(key.words)
-    if key.kind is Kind.TEXT_TABLE:
+    if key.kind is ValueKind.TEXT_TABLE:
         return st.dictionaries(st.sampled_from(["A", "B"]), st.sampled_from(["1", "2"]))
-    if key.kind is Kind.LIST_TABLE:
+    if key.kind is ValueKind.LIST_TABLE:
         return st.dictionaries(st.sampled_from(["npm", "git"]), st.sampled_from([["/a"], ["/b"]]))
     if key.is_scalar:
         values = SCALARS[key.kind]
@@ -49,9 +49,9 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def layers(draw: st.DrawFn, name: str) -> Layer:
+def layers(draw: st.DrawFn, name: str) -> SettingsLayer:
     data: dict[str, Any] = {}
-    keys = [key for key in TABLE if key.who is not Who.MANAGED or name == "managed"]
+    keys = [key for key in TABLE if key.who is not WrittenBy.MANAGED or name == "managed"]
     for key in draw(st.lists(st.sampled_from(keys), max_size=12, unique_by=lambda key: key.name)):
         section, _, last = key.name.rpartition(".")
         (data.setdefault(section, {}) if section else data)[last] = draw(values_of(key))
@@ -75,7 +75,7 @@ def is_no_wider(key: Key, value: Any, other: Any) -> bool:
     return mine <= theirs if key.narrows is Direction.GRANT else mine >= theirs
 
 
-def in_force(*found: Layer) -> dict[str, Any]:
+def in_force(*found: SettingsLayer) -> dict[str, Any]:
     return effective(build([*found, default_layer()], shape))
 
 
@@ -84,7 +84,7 @@ TRUSTED = (layers("managed"), layers("managed"), layers("command line"), layers(
 
 @settings(max_examples=150, deadline=None)
 @given(st.tuples(*TRUSTED, layers("project-local"), layers("project"), layers("project")))
-def test_project_cannot_widen(drawn: tuple[Layer, ...]) -> None:
+def test_project_cannot_widen(drawn: tuple[SettingsLayer, ...]) -> None:
     """With project files nothing is wider, in any key, than without them."""
     trusted, projects = drawn[:4], drawn[4:]
     before = in_force(*trusted)
@@ -95,7 +95,7 @@ def test_project_cannot_widen(drawn: tuple[Layer, ...]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.tuples(*TRUSTED, layers("project-local"), layers("project")))
-def test_administrator_only_narrows(drawn: tuple[Layer, ...]) -> None:
+def test_administrator_only_narrows(drawn: tuple[SettingsLayer, ...]) -> None:
     """What a managed file sets is never wider for what the layers below say."""
     managed, below = drawn[:2], drawn[2:]
     said = {name for layer in managed for name in (*layer.scalars, *layer.lists)}
@@ -108,22 +108,24 @@ def test_administrator_only_narrows(drawn: tuple[Layer, ...]) -> None:
 
 
 @given(layers("managed"), layers("managed"), layers("user"))
-def test_the_order_of_managed_files_does_not_matter(one: Layer, two: Layer, user: Layer) -> None:
+def test_the_order_of_managed_files_does_not_matter(
+    one: SettingsLayer, two: SettingsLayer, user: SettingsLayer
+) -> None:
     first, second = in_force(one, two, user), in_force(two, one, user)
     for key in TABLE:
         if key.is_scalar:
             assert first[key.name] == second[key.name]
-        elif key.kind not in (Kind.TEXT_TABLE, Kind.LIST_TABLE):
+        elif key.kind not in (ValueKind.TEXT_TABLE, ValueKind.LIST_TABLE):
             assert set(frozen(first[key.name])) == set(frozen(second[key.name]))
 
 
 @given(st.tuples(*TRUSTED, layers("project")))
-def test_whatever_is_not_believed_is_told(drawn: tuple[Layer, ...]) -> None:
+def test_whatever_is_not_believed_is_told(drawn: tuple[SettingsLayer, ...]) -> None:
     """A value of a project that is not in force has a notice that names its key."""
     merged = merge([*drawn, default_layer()])
     for name, entry in drawn[-1].scalars.items():
         key = BY_NAME[name]
-        if key.rank(entry.value) > key.rank(merged.scalars[name].value) and key.who is Who.ANYONE:
+        if key.rank(entry.value) > key.rank(merged.scalars[name].value) and key.who is WrittenBy.ANYONE:
             assert any(f"`{name} = " in notice for notice in merged.notices)
     for name, entries in drawn[-1].lists.items():
         kept = [entry.value for entry in merged.lists[name]]

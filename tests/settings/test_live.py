@@ -7,12 +7,14 @@ import pytest
 from tests.settings.loaded import shape, write
 
 from pinfold.model.errors import PolicyError
-from pinfold.settings import Live, Sources
+from pinfold.settings import LiveSettings, Sources
 
 
 def test_edits_take_effect(tmp_path: Path) -> None:
     managed = write(tmp_path, "managed.toml", "[commands]\nallow = ['curl']")
-    live = Live(Sources(managed=managed, managed_dir=f"{tmp_path}/d", user=f"{tmp_path}/user.toml"), shape)
+    live = LiveSettings(
+        Sources(managed=managed, managed_dir=f"{tmp_path}/d", user=f"{tmp_path}/user.toml"), shape
+    )
     before = live.current()
     assert live.current() is before
     write(tmp_path, "managed.toml", "[commands]\nallow = []")
@@ -30,7 +32,7 @@ def test_edits_take_effect(tmp_path: Path) -> None:
 
 def test_directories_that_come_and_go_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    live = Live(Sources(user="user.toml", projects=(f"{tmp_path}/work",)), shape)
+    live = LiveSettings(Sources(user="user.toml", projects=(f"{tmp_path}/work",)), shape)
     assert live.files[0] == "user.toml" and f"{tmp_path}/work/.pinfold/settings.toml" in live.files
     write(tmp_path, "work/.pinfold/settings.toml", "[commands]\ndeny = ['rm']")
     assert len(live.current().commands.deny) == 1
@@ -42,7 +44,7 @@ def test_directories_that_come_and_go_count(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_change_of_equal_size_and_time_is_seen(tmp_path: Path) -> None:
     path = write(tmp_path, "user.toml", "[commands]\ndeny = ['aa']")
-    live = Live(Sources(user=path), shape)
+    live = LiveSettings(Sources(user=path), shape)
     facts = os.stat(path)
     write(tmp_path, "user.toml", "[commands]\ndeny = ['bb']")
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
@@ -52,7 +54,7 @@ def test_a_change_of_equal_size_and_time_is_seen(tmp_path: Path) -> None:
 def test_a_broken_file_keeps_the_last_good(tmp_path: Path) -> None:
     reports: list[PolicyError] = []
     path = write(tmp_path, "managed.toml", "[commands]\ndeny = ['rm']")
-    live = Live(Sources(managed=path), shape, report=reports.append)
+    live = LiveSettings(Sources(managed=path), shape, report=reports.append)
     good = live.current()
     write(tmp_path, "managed.toml", "[commands]\ndeny = [")
     assert live.current() == good
@@ -67,10 +69,10 @@ def test_a_broken_file_keeps_the_last_good(tmp_path: Path) -> None:
 def test_a_broken_start_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, "managed.toml", "x")
     with pytest.raises(PolicyError):
-        Live(Sources(managed=path), shape)
+        LiveSettings(Sources(managed=path), shape)
 
 
-def denied(live: Live) -> list[str]:
+def denied(live: LiveSettings) -> list[str]:
     return [rule.text for rule in live.current().commands.deny]
 
 
@@ -78,7 +80,9 @@ def test_a_broken_file_freezes_no_other(tmp_path: Path) -> None:
     reports: list[PolicyError] = []
     managed = write(tmp_path, "managed.toml", "[commands]\ndeny = ['rm']")
     write(tmp_path, "root/.pinfold/settings.toml", "[commands]\ndeny = ['make']")
-    live = Live(Sources(managed=managed, projects=(f"{tmp_path}/root",)), shape, report=reports.append)
+    live = LiveSettings(
+        Sources(managed=managed, projects=(f"{tmp_path}/root",)), shape, report=reports.append
+    )
     for broken in ("[commands", "[commands]\ndeny = ['a | b']", "[commands]\ndenny = []"):
         reports.clear()
         write(tmp_path, "root/.pinfold/settings.toml", broken)
@@ -97,7 +101,7 @@ def test_a_broken_file_freezes_no_other(tmp_path: Path) -> None:
 
 def test_a_managed_directory_that_cannot_be_listed(tmp_path: Path) -> None:
     write(tmp_path, "d/10.toml", "[commands]\ndeny = ['rm']")
-    live = Live(Sources(managed_dir=f"{tmp_path}/d", user=f"{tmp_path}/user.toml"), shape)
+    live = LiveSettings(Sources(managed_dir=f"{tmp_path}/d", user=f"{tmp_path}/user.toml"), shape)
     os.rename(tmp_path / "d", tmp_path / "away")
     (tmp_path / "d").write_text("")
     write(tmp_path, "user.toml", "[commands]\ndeny = ['dd']")

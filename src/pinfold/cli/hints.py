@@ -13,7 +13,7 @@ from stat import S_IWGRP, S_IWOTH
 from pinfold.model.decision import Decision
 from pinfold.model.escape_text import visible
 from pinfold.model.symlinks import real_path
-from pinfold.policy.hidden_paths import Hiding, hidden_by
+from pinfold.policy.hidden_paths import HiddenTree, hidden_by
 from pinfold.policy.paths import is_covered
 
 AGENT = "SSH_AUTH_SOCK"
@@ -140,7 +140,7 @@ def _hidden_below(
     """A directory of these that is there still, and the first thing in it that is hidden."""
     for word in words:
         top = real_path(os.path.join(cwd, os.path.expanduser(word)))
-        hiding = Hiding(decision.policy, roots)
+        hiding = HiddenTree(decision.policy, roots)
         walk = islice(os.walk(top), MOST_WALKED) if is_covered(top, roots) else ()
         for place, directories, files in walk:
             names = hiding.within(place)

@@ -24,7 +24,7 @@ from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, 
 from pinfold.cli.signals import hear_endings
 from pinfold.model.escape_text import visible
 from pinfold.model.request import RunCommand
-from pinfold.policy.learning import Left
+from pinfold.policy.learning import NotProposed
 from pinfold.session import Session
 from pinfold.session.learn import Learned, Listener, accept, chosen, learn
 
@@ -150,7 +150,7 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
     return "\n".join(lines)
 
 
-def _line(left: Left) -> str:
+def _line(left: NotProposed) -> str:
     record = left.record
     what = ", ".join(visible(short(path)) for path in record.paths) or "it"
     who = f" ({visible(record.program)})" if record.program else ""

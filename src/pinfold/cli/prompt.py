@@ -16,13 +16,13 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.policy.prompt_text import Face, describe_tools, summarize
+    from pinfold.policy.prompt_text import AgentInterface, describe_tools, summarize
     from pinfold.workspace.granted_paths import told
 
     with session_of(args) as session:
         require_part_of_machine(session)
         policy, settings = session.policy, session.settings
-        face = Face.HOOK if args.hook else Face.SESSION
+        face = AgentInterface.HOOK if args.hook else AgentInterface.SESSION
         text = summarize(told(policy, session.roots), settings, session.roots, face)
     tools = describe_tools(settings)
     if args.json:

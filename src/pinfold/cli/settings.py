@@ -22,7 +22,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Origin
 from pinfold.model.settings import Settings
-from pinfold.settings.parse_layer import Layer
+from pinfold.settings.parse_layer import SettingsLayer
 
 NARROWEST = 12
 """Columns that a value keeps in the table, however narrow the terminal; `--json` has it whole."""
@@ -144,17 +144,17 @@ def _validate(args: Namespace) -> int:
     return 0
 
 
-def _read(args: Namespace) -> tuple[list[Layer], list[PolicyError]]:
+def _read(args: Namespace) -> tuple[list[SettingsLayer], list[PolicyError]]:
     """The sound layers, and what is wrong with each of the others."""
     from pinfold.policy.hosts import require_pattern
     from pinfold.settings.build import require_sound
-    from pinfold.settings.sources import Source, list_sources
+    from pinfold.settings.sources import LayerSource, list_sources
     from pinfold.shell.rule_text import shape
 
-    layers: list[Layer] = []
+    layers: list[SettingsLayer] = []
     errors: list[PolicyError] = []
     try:
-        named = [Source(args.file, partial(_one_file, os.path.abspath(args.file)))] if args.file else []
+        named = [LayerSource(args.file, partial(_one_file, os.path.abspath(args.file)))] if args.file else []
         sources = named or list_sources(sources_from(args))
     except PolicyError as error:
         return [], [error]
@@ -170,7 +170,7 @@ def _read(args: Namespace) -> tuple[list[Layer], list[PolicyError]]:
     return layers, errors
 
 
-def _one_file(path: str) -> Layer:
+def _one_file(path: str) -> SettingsLayer:
     """The file as the layer its name says it is."""
     from pinfold.settings.files import read_text
     from pinfold.settings.parse_layer import read_layer
@@ -182,7 +182,7 @@ def _one_file(path: str) -> Layer:
     return read_layer(parse(layer_of(path), path, text))
 
 
-def _notes(layers: list[Layer]) -> list[str]:
+def _notes(layers: list[SettingsLayer]) -> list[str]:
     from pinfold.settings.build import build
     from pinfold.settings.defaults import default_layer
     from pinfold.settings.lint import warnings
@@ -192,7 +192,7 @@ def _notes(layers: list[Layer]) -> list[str]:
     return [*settings.notices, *warnings(settings)]
 
 
-def _is_file(layer: Layer) -> bool:
+def _is_file(layer: SettingsLayer) -> bool:
     """A variable's name stands in the place of a file, too."""
     return os.path.isabs(layer.document.file)
 
@@ -219,7 +219,7 @@ def layer_of(path: str) -> str:
     return "user"
 
 
-def _check_examples(layer: Layer) -> None:
+def _check_examples(layer: SettingsLayer) -> None:
     """Raises at the first example of a `[[rule]]` that is not as its author says."""
     for example in layer.examples:
         matches = _matches(example.decision, example.command, example.line)
@@ -235,13 +235,13 @@ def _matches(decision: str, command: str, line: str) -> bool:
     from pinfold import shell
     from pinfold.model.locations import Origin
     from pinfold.model.settings import Rule
-    from pinfold.policy.rule_operands import Match
+    from pinfold.policy.rule_operands import RuleMatch
     from pinfold.policy.rules import covering_rule, restrictive_match
     from pinfold.shell.rule_text import shape
 
     script = shell.parse(line)
     rule = Rule(command, shape(command), Origin("user"))
     if decision != "allow":
-        return any(restrictive_match(rule.shape, part) is Match.YES for part in script.commands)
+        return any(restrictive_match(rule.shape, part) is RuleMatch.YES for part in script.commands)
     covered = all(covering_rule(part, (rule,)) is not None for part in script.commands)
     return covered and bool(script.commands) and not script.unknowns and not script.problem

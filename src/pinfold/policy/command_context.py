@@ -25,12 +25,12 @@ class _Exclusion(IntEnum):
     YES = 2
 
 
-class Effective(Struct, frozen=True):
+class EffectivePolicy(Struct, frozen=True):
     policy: SandboxPolicy
     widening: tuple[Widening, ...]
 
 
-class Case:
+class CommandContext:
     """One `RunCommand` before the steps."""
 
     def __init__(self, request: RunCommand, settings: Settings, facts: Facts) -> None:
@@ -41,12 +41,12 @@ class Case:
         self._helpers: dict[str, tuple[str, ...]] = {}
 
     @cached_property
-    def effective(self) -> Effective:
+    def effective(self) -> EffectivePolicy:
         """The user's policy with what the request narrows, and what it would widen."""
         policy, widening = self._narrowed()
         if self.request.timeout is not None:
             policy = replace(policy, limits=_within(policy.limits, self.request.timeout))
-        return Effective(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
+        return EffectivePolicy(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
 
     def _narrowed(self) -> tuple[SandboxPolicy, tuple[Widening, ...]]:
         if self.request.policy is None:

@@ -20,11 +20,11 @@ from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunComma
 from pinfold.model.script import Command, Trait
 from pinfold.model.settings import Settings
 from pinfold.policy import steps
-from pinfold.policy.command_context import Case
+from pinfold.policy.command_context import CommandContext
 from pinfold.policy.reasons import too_late
 from pinfold.policy.rules import writes_somewhere
 
-STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
+STEPS: tuple[Callable[[CommandContext], steps.Reasons], ...] = (
     # What is refused, whoever asks.
     steps.nul,
     steps.late,
@@ -61,7 +61,7 @@ def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
     """What is to be done about a request. Total: every input has an answer."""
     match request:
         case RunCommand():
-            decision = _decide_command(Case(request, settings, facts))
+            decision = _decide_command(CommandContext(request, settings, facts))
         case _:
             decision = _decide_other(request, settings, facts)
     if facts.deadline.is_past and decision.verdict is not Verdict.DENY:
@@ -88,20 +88,20 @@ def _decide_other(
             return tools.judge_browser(request, settings, facts)
 
 
-def _decide_command(case: Case) -> Decision:
+def _decide_command(context: CommandContext) -> Decision:
     try:
-        step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
-        offered = candidates(case) if step in LIFTED_BY_THE_ALLOWLIST else ()
+        step, reasons = next((step, reasons) for step in STEPS if (reasons := step(context)))
+        offered = candidates(context) if step in LIFTED_BY_THE_ALLOWLIST else ()
     except DeadlinePassed:
-        reasons, offered = too_late(case.settings), ()
+        reasons, offered = too_late(context.settings), ()
     verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
     return Decision(
         verdict=verdict,
         reasons=reasons,
-        sandboxed=case.is_fenced,
-        policy=case.effective.policy,
-        widening=case.effective.widening,
-        commands=tuple(_judged(part) for part in case.script.commands if part.words),
+        sandboxed=context.is_fenced,
+        policy=context.effective.policy,
+        widening=context.effective.widening,
+        commands=tuple(_judged(part) for part in context.script.commands if part.words),
         candidates=offered,
     )
 
@@ -120,26 +120,30 @@ NEVER_SUGGESTED = frozenset(
 )
 
 
-def candidates(case: Case) -> tuple[str, ...]:
+def candidates(context: CommandContext) -> tuple[str, ...]:
     """The allowlist entries that would cover the parts not covered yet, in the line's order.
 
     A candidate is offered only if adding it would really cover the part, and never if it would open an
     interpreter, a shell or more rights: a rule `python3` is a rule for everything.
     """
-    if case.settings.admin.enabled:
+    if context.settings.admin.enabled:
         return ()
-    offered = (_candidate(part, case) for part in case.parts if not (case.cover(part) or case.shadow(part)))
+    offered = (
+        _candidate(part, context)
+        for part in context.parts
+        if not (context.cover(part) or context.shadow(part))
+    )
     return tuple(dict.fromkeys(text for text in offered if text))
 
 
-def _candidate(part: Command, case: Case) -> str:
+def _candidate(part: Command, context: CommandContext) -> str:
     if part.traits & NEVER_SUGGESTED or part.hazards or not part.program or writes_somewhere(part):
         return ""
     words = [word.literal or "" for word in takewhile(lambda word: word.literal is not None, part.words)]
     if part.deletes and len(words) < len(part.words):
         # What is deleted is not known, and `rm -rf` alone would be a rule for everything.
         return ""
-    if part.deletes or part.program in case.settings.commands.composite:
+    if part.deletes or part.program in context.settings.commands.composite:
         # The name alone says too little: it is shown with its arguments, or not at all.
         return " ".join(map(quoted, words)) if len(words) >= min(2, len(part.words)) else ""
     return " ".join(map(quoted, words[:1]))

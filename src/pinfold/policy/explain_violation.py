@@ -15,7 +15,7 @@ from pinfold.model.locations import Origin
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
-from pinfold.policy.hidden_paths import HiddenBy, hidden_by, hider, is_hidden_env_file
+from pinfold.policy.hidden_paths import HiddenBy, hidden_by, hiding_rule, is_hidden_env_file
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import (
@@ -107,7 +107,7 @@ def _of_hidden(
 ) -> Violation:
     """With what hides it."""
     rule = hidden_by(violation.path, policy, roots) or ""
-    found = hider(violation.path, rule, settings, policy, roots)
+    found = hiding_rule(violation.path, rule, settings, policy, roots)
     where = f"`{found.rule}` of {found.origin}" if rule is HiddenBy.IGNORE_FILES else str(found.origin or "")
     grantable = is_hidden_env_file(violation.path, rule, policy)
     return replace(violation, rule=rule, origin=where, remedy=found.remedy, grantable=grantable)

@@ -13,10 +13,10 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden_paths import UNTRACKED, hidden_by, hider, is_hidden_env_file
+from pinfold.policy.hidden_paths import UNTRACKED, hidden_by, hiding_rule, is_hidden_env_file
 from pinfold.policy.operand_paths import absolute, is_own_process, is_ruinous, writable_roots
 from pinfold.policy.reasons import by_setting, needs_person
-from pinfold.policy.shipped_protected import Grant, protected_by
+from pinfold.policy.shipped_protected import Grantable, protected_by
 from pinfold.policy.unsandboxed_checks import hides_something_below, write_objection
 
 
@@ -84,7 +84,7 @@ def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason
     for place in (path, normpath(absolute(written, facts))):
         pattern = hidden_by(place, facts.policy, facts.roots)
         if pattern and not is_hidden_env_file(place, pattern, facts.policy):
-            found = hider(place, pattern, settings, facts.policy, facts.roots)
+            found = hiding_rule(place, pattern, settings, facts.policy, facts.roots)
             said = f"{place} is hidden by `{found.rule}`"
             return Reason(
                 StepCode.HIDDEN, said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
@@ -96,7 +96,7 @@ def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) 
     """Looked for behind every deny: a person may say yes to it."""
     for place in (path, normpath(absolute(written, facts))):
         if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
-            found = hider(place, place, settings, facts.policy, facts.roots)
+            found = hiding_rule(place, place, settings, facts.policy, facts.roots)
             said = f"{place} is hidden: {UNTRACKED}"
             return Reason(
                 StepCode.ENV_FILE,
@@ -120,7 +120,7 @@ def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
 
 def _never(path: str, facts: Facts) -> Reason | None:
     name = protected_by(path, writable_roots(facts), facts.policy.protected)
-    if name is None or name.grant is not Grant.NEVER:
+    if name is None or name.grant is not Grantable.NEVER:
         return None
     said = f"{path} is protected: {name.why}"
     return Reason(StepCode.PROTECTED, said, Verdict.DENY, rule=name.name, remedy="edit it yourself")

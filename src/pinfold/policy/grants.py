@@ -18,7 +18,7 @@ from pinfold.model.protected_names import GIT
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.paths import contains, is_covered
-from pinfold.policy.shipped_protected import NOBODY, Grant, protected_by
+from pinfold.policy.shipped_protected import NOBODY, Grantable, protected_by
 from pinfold.policy.widen import with_approved
 
 ANYWHERE = ("/",)
@@ -31,7 +31,7 @@ APART = ("rename", "link", "chmod", "mkdir")
 GIT_WRITES = Widening("block_git_writes", "false")
 
 
-class Ground(Struct, frozen=True):
+class GrantContext(Struct, frozen=True):
     """What a call is judged by."""
 
     policy: SandboxPolicy
@@ -79,7 +79,7 @@ def is_write(operation: str) -> bool:
     return operation not in (*APART, *REMOVING, TREE, "symlink")
 
 
-class Objection(NamedTuple):
+class GrantObjection(NamedTuple):
     """Why a person may not grant it."""
 
     said: str
@@ -87,21 +87,21 @@ class Objection(NamedTuple):
 
 
 def objection(
-    key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground
-) -> Objection | None:
+    key: tuple[str, ...], operation: str, paths: tuple[str, ...], context: GrantContext
+) -> GrantObjection | None:
     """None if a person may grant it."""
     for path in paths:
-        if hidden_by(path, ground.policy, ground.roots):
-            return Objection(f"it is hidden, and {NOBODY}")
-        if is_covered(path, ground.own) or (operation == "chmod" and is_covered_by(ground.own, path)):
-            return Objection(f"it is pinfold's own, and {NOBODY}")
+        if hidden_by(path, context.policy, context.roots):
+            return GrantObjection(f"it is hidden, and {NOBODY}")
+        if is_covered(path, context.own) or (operation == "chmod" and is_covered_by(context.own, path)):
+            return GrantObjection(f"it is pinfold's own, and {NOBODY}")
         name = protected_by(path, ANYWHERE, ())
-        if name and name.grant is Grant.NEVER:
-            return Objection(NOBODY)
-        if _is_managed(path, ground):
-            return Objection("your administrator protects it", by_administrator=True)
-    said = _beyond_cap(key, paths, ground)
-    return Objection(said, by_administrator=True) if said else None
+        if name and name.grant is Grantable.NEVER:
+            return GrantObjection(NOBODY)
+        if _is_managed(path, context):
+            return GrantObjection("your administrator protects it", by_administrator=True)
+    said = _beyond_cap(key, paths, context)
+    return GrantObjection(said, by_administrator=True) if said else None
 
 
 def is_covered_by(inner: Collection[str], outer: str) -> bool:
@@ -109,8 +109,8 @@ def is_covered_by(inner: Collection[str], outer: str) -> bool:
     return any(contains(outer, each) for each in inner)
 
 
-def _is_managed(path: str, ground: Ground) -> bool:
-    settings = ground.settings
+def _is_managed(path: str, context: GrantContext) -> bool:
+    settings = context.settings
     entries = tuple(
         entry
         for place, entry in enumerate(settings.filesystem.protect)
@@ -122,23 +122,23 @@ def _is_managed(path: str, ground: Ground) -> bool:
     return name is not None and name.name in entries
 
 
-def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], ground: Ground) -> str:
-    cap = ground.settings.cap
+def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], context: GrantContext) -> str:
+    cap = context.settings.cap
     if cap.policy.type is PolicyType.WORKSPACE_READONLY:
         return "your administrator's policy is read-only"
     if key[0] == "git":
-        closed = with_approved(ground.policy, (GIT_WRITES,), cap).block_git_writes
+        closed = with_approved(context.policy, (GIT_WRITES,), cap).block_git_writes
         return "your administrator has closed git writes" if closed else ""
     for path in paths[:1] if key[0] == "link" else paths:
-        if is_covered(path, ground.writable):
+        if is_covered(path, context.writable):
             continue
         wish = Widening("additional_readwrite_paths", path)
-        if not is_covered(path, with_approved(ground.policy, (wish,), cap).additional_readwrite_paths):
+        if not is_covered(path, with_approved(context.policy, (wish,), cap).additional_readwrite_paths):
             return "your administrator does not leave that open"
     return ""
 
 
-def covers(grants: Grants, key: tuple[str, ...], ground: Ground, rule: str = "") -> bool:
+def covers(grants: Grants, key: tuple[str, ...], context: GrantContext, rule: str = "") -> bool:
     """Whether a session's grants let it through.
 
     `rule` is what the warden found in the way. It may be about more than these paths, as about what lies
@@ -148,32 +148,33 @@ def covers(grants: Grants, key: tuple[str, ...], ground: Ground, rule: str = "")
         return grants.git
     if key[0] == TREE:
         return key in grants.others or is_covered(key[1], grants.directories)
-    given = [_is_granted(path, grants, ground) for path in key[1:]]
+    given = [_is_granted(path, grants, context) for path in key[1:]]
     if rule and not any(given):
         return key in grants.others
     return key in grants.others or all(
-        is_given or _is_free(path, ground) for is_given, path in zip(given, key[1:], strict=True)
+        is_given or _is_free(path, context) for is_given, path in zip(given, key[1:], strict=True)
     )
 
 
-def _is_granted(path: str, grants: Grants, ground: Ground) -> bool:
+def _is_granted(path: str, grants: Grants, context: GrantContext) -> bool:
     if path in grants.paths:
         return True
     # What is protected by its name is granted by its name alone.
     return (
-        is_covered(path, grants.directories) and protected_by(path, ANYWHERE, ground.policy.protected) is None
+        is_covered(path, grants.directories)
+        and protected_by(path, ANYWHERE, context.policy.protected) is None
     )
 
 
-def _is_free(path: str, ground: Ground) -> bool:
+def _is_free(path: str, context: GrantContext) -> bool:
     """Whether commands may write it as it is."""
-    in_git = ground.policy.block_git_writes and GIT in path.split("/")
-    if in_git or not is_covered(path, ground.writable):
+    in_git = context.policy.block_git_writes and GIT in path.split("/")
+    if in_git or not is_covered(path, context.writable):
         return False
-    return protected_by(path, ground.writable, ground.policy.protected) is None
+    return protected_by(path, context.writable, context.policy.protected) is None
 
 
-def granted(grants: Grants, key: tuple[str, ...], ground: Ground, directory: str = "") -> Grants:
+def granted(grants: Grants, key: tuple[str, ...], context: GrantContext, directory: str = "") -> Grants:
     """The grants, and what this answer adds: its paths, or all of a directory."""
     if key[0] == "git":
         return replace(grants, git=True)
@@ -182,43 +183,45 @@ def granted(grants: Grants, key: tuple[str, ...], ground: Ground, directory: str
     if key[0] != WRITE:
         return replace(grants, others=grants.others | {key})
     paths = {
-        path for path in key[1:] if not (_is_free(path, ground) or (directory and contains(directory, path)))
+        path for path in key[1:] if not (_is_free(path, context) or (directory and contains(directory, path)))
     }
     return replace(grants, paths=grants.paths | paths)
 
 
-def source_of(key: tuple[str, ...], ground: Ground) -> str:
+def source_of(key: tuple[str, ...], context: GrantContext) -> str:
     """What it would take for its target, beyond what commands may change as it is; empty if nothing."""
-    return "" if key[0] == "git" else next((path for path in key[2:] if not _is_free(path, ground)), "")
+    return "" if key[0] == "git" else next((path for path in key[2:] if not _is_free(path, context)), "")
 
 
-def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
+def directory_to_offer(key: tuple[str, ...], context: GrantContext) -> str:
     """The directory that could be granted as a whole; empty where that would be too much."""
     if key[0] in ("git", TREE):
         return ""
     directory = dirname(key[1])
-    is_open = is_covered(directory, ground.writable)
-    return "" if is_open or is_too_much(directory, ground) else directory
+    is_open = is_covered(directory, context.writable)
+    return "" if is_open or is_too_much(directory, context) else directory
 
 
-def is_too_much(directory: str, ground: Ground) -> bool:
+def is_too_much(directory: str, context: GrantContext) -> bool:
     """Whether nobody is offered a directory as a whole: the home, a project or what is hidden lies in it."""
-    hidden = [path for path in ground.policy.hidden if path.startswith("/")]
-    kept = (ground.home, *ground.roots, *ground.own, *hidden)
+    hidden = [path for path in context.policy.hidden if path.startswith("/")]
+    kept = (context.home, *context.roots, *context.own, *hidden)
     return directory.count("/") < 2 or is_covered_by(kept, directory)
 
 
-def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: Ground) -> SandboxPolicy:
+def widened(
+    policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, context: GrantContext
+) -> SandboxPolicy:
     """A later command's policy, with what was granted; `own` is the user's, which it may be narrower than."""
     if policy.type is not PolicyType.WORKSPACE_READWRITE or grants == Grants():
         return policy
     paths = sorted(
-        path for path in (*grants.paths, *grants.directories) if not is_covered(path, ground.roots)
+        path for path in (*grants.paths, *grants.directories) if not is_covered(path, context.roots)
     )
     wishes = [Widening("additional_readwrite_paths", path) for path in paths]
     if grants.git and policy.block_git_writes and own.block_git_writes:
         wishes.append(GIT_WRITES)
-    return with_approved(policy, wishes, ground.settings.cap)
+    return with_approved(policy, wishes, context.settings.cap)
 
 
 def ungranted(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy) -> SandboxPolicy:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pinfold.model.locations import Origin
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
-from pinfold.policy.ignore import NAMED, Ignore, Within, united
+from pinfold.policy.ignore import NAMED, Ignore, IgnoredNames, united
 from pinfold.policy.paths import upwards
 from pinfold.policy.reasons import remedy_for
 
@@ -66,7 +66,7 @@ def ignored_by(path: str, policy: SandboxPolicy) -> tuple[str, str] | None:
     return _ignore(mapping).written(path) if mapping else None
 
 
-class Hiding:
+class HiddenTree:
     """A policy's hidden things, for somebody who walks down a tree and leaves out what is hidden."""
 
     def __init__(self, policy: SandboxPolicy, roots: tuple[str, ...]) -> None:
@@ -91,10 +91,10 @@ class Hiding:
             pattern.startswith("!") for patterns in policy.ignore_mapping.values() for pattern in patterns
         )
 
-    def within(self, directory: str) -> "Names":
+    def within(self, directory: str) -> "HiddenNames":
         if is_too_deep(directory):
-            return _All()
-        return Names(self._ignore.within(directory), self._in.get(directory, frozenset()))
+            return _EverythingHidden()
+        return HiddenNames(self._ignore.within(directory), self._in.get(directory, frozenset()))
 
     def is_for_its_place(self, path: str, is_directory: bool) -> bool:
         """Whether something hidden might not be, were it moved: not if its name alone hides it wherever it
@@ -109,10 +109,10 @@ class Hiding:
         )
 
 
-class Names:
+class HiddenNames:
     """Which names in one directory, itself not hidden, are hidden."""
 
-    def __init__(self, ignored: Within | None, named: Collection[str]) -> None:
+    def __init__(self, ignored: IgnoredNames | None, named: Collection[str]) -> None:
         self._ignored = ignored
         self._named = named
 
@@ -128,7 +128,7 @@ class Names:
         return self._ignored is not None and self._ignored.is_ignored(name, is_directory)
 
 
-class _All(Names):
+class _EverythingHidden(HiddenNames):
     """Too deep to look: everything is."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ ENV_FILES = "filesystem.env_files"
 UNTRACKED = "git does not track it, and it may hold keys and passwords"
 
 
-class Hider(NamedTuple):
+class HidingRule(NamedTuple):
     """What hides a path."""
 
     rule: str
@@ -189,7 +189,9 @@ class Hider(NamedTuple):
     """Empty if nothing opens it."""
 
 
-def hider(path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]) -> Hider:
+def hiding_rule(
+    path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]
+) -> HidingRule:
     """In full, what `hidden_by` has said of a path.
 
     No grant uncovers what somebody has hidden; a secret is opened by its own name.
@@ -198,21 +200,23 @@ def hider(path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots
         spelled = (entry, *(f"{root}/{entry}" for root in roots))
         if rule and (rule in spelled or _is_home(entry, rule)):
             origin = settings.origin(KEY, place)
-            return Hider(rule, origin, remedy_for(origin, f"take `{entry}` from `{KEY}`"))
+            return HidingRule(rule, origin, remedy_for(origin, f"take `{entry}` from `{KEY}`"))
     if rule is HiddenBy.IGNORE_FILES:
         pattern, directory = ignored_by(path, policy) or (rule, "")
         if directory == NAMED:
-            return Hider(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")
-        return Hider(
+            return HidingRule(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")
+        return HidingRule(
             pattern, Origin(f"{rule} in {directory}" if directory else rule), "take it off that file"
         )
     if is_hidden_env_file(path, rule, policy):
         origin = settings.origin(ENV_FILES)
         remedy = f"name `{rule}` in `filesystem.read`, or set `{ENV_FILES} = true`"
-        return Hider(rule, origin, remedy_for(origin, remedy))
+        return HidingRule(rule, origin, remedy_for(origin, remedy))
     if not rule.startswith("/") or basename(rule) == OWN:
-        return Hider(rule)
-    return Hider(rule, Origin(SECRETS), f"name `{rule}` in `filesystem.read`, if every command may know it")
+        return HidingRule(rule)
+    return HidingRule(
+        rule, Origin(SECRETS), f"name `{rule}` in `filesystem.read`, if every command may know it"
+    )
 
 
 def _is_home(entry: str, rule: str) -> bool:

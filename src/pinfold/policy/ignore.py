@@ -179,17 +179,17 @@ class Ignore:
         found = (layer.written(plain, path.endswith("/")) for layer in self._layers)
         return next(filter(None, found), None)
 
-    def within(self, directory: str) -> "Within | None":
+    def within(self, directory: str) -> "IgnoredNames | None":
         """The same for the names in one directory; None if no pattern reaches it.
 
         Preconditions: the path is normalised, and not ignored: whoever walks down has asked.
         """
         place = _bytes(directory).rstrip(b"/")
         reaching = [(found, layer.says) for layer in self._layers if (found := layer.candidates(place))]
-        return Within(place + b"/", reaching) if reaching else None
+        return IgnoredNames(place + b"/", reaching) if reaching else None
 
 
-class Within:
+class IgnoredNames:
     """The question about names in one directory. Most match nothing, and one expression says so of many."""
 
     def __init__(self, start: bytes, reaching: Sequence[tuple["re.Pattern[bytes]", "_Says"]]) -> None:

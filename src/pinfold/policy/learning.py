@@ -27,7 +27,14 @@ from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
 from pinfold.policy.explain_violation import place_of
-from pinfold.policy.grants import ANYWHERE, Ground, Objection, is_covered_by, is_too_much, objection
+from pinfold.policy.grants import (
+    ANYWHERE,
+    GrantContext,
+    GrantObjection,
+    is_covered_by,
+    is_too_much,
+    objection,
+)
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.hosts import Pattern
 from pinfold.policy.network_scope import within
@@ -64,7 +71,7 @@ FEW = 4
 NO = "you said no"
 
 
-class Said(Enum):
+class PersonAnswer(Enum):
     """What a person said to it."""
 
     NOTHING = "nothing"
@@ -73,7 +80,7 @@ class Said(Enum):
     YES = "yes"
 
 
-class Record(Struct, frozen=True):
+class WantedAccess(Struct, frozen=True):
     """One thing that a run wanted."""
 
     operation: str
@@ -84,7 +91,7 @@ class Record(Struct, frozen=True):
     rule: str = ""
     why: str = ""
     program: str = ""
-    said: Said = Said.NOTHING
+    said: PersonAnswer = PersonAnswer.NOTHING
     is_git: bool = False
     directory: str = ""
     """What a person let be written as a whole."""
@@ -94,7 +101,7 @@ class Record(Struct, frozen=True):
         return self.operation == CONNECT and not self.paths[0].startswith("/")
 
 
-class Entry(Struct, frozen=True, order=True):
+class ProposedSetting(Struct, frozen=True, order=True):
     """One value more in the settings."""
 
     key: str
@@ -102,21 +109,21 @@ class Entry(Struct, frozen=True, order=True):
     """As it is written there; `true` for a switch."""
 
 
-class Left(Struct, frozen=True):
+class NotProposed(Struct, frozen=True):
     """What is told and not proposed."""
 
-    record: Record
+    record: WantedAccess
     why: str
 
 
 class Proposal(Struct, frozen=True):
-    entries: tuple[Entry, ...] = ()
-    left: tuple[Left, ...] = ()
+    entries: tuple[ProposedSetting, ...] = ()
+    left: tuple[NotProposed, ...] = ()
     makes: tuple[str, ...] = ()
     """Directories among the entries that are not there yet."""
 
 
-class Surroundings(Struct, frozen=True):
+class MachineFacts(Struct, frozen=True):
     """What a proposal has to know of the machine."""
 
     is_there: Callable[[str], bool]
@@ -126,24 +133,24 @@ class Surroundings(Struct, frozen=True):
     """Variables that name sockets, such as `SSH_AUTH_SOCK`."""
 
 
-def propose(records: Iterable[Record], ground: Ground, around: Surroundings) -> Proposal:
+def propose(records: Iterable[WantedAccess], context: GrantContext, machine: MachineFacts) -> Proposal:
     """The least under which all of it would have passed, but for what is left."""
-    entries: list[Entry] = []
+    entries: list[ProposedSetting] = []
     places: list[str] = []
-    left: list[Left] = []
+    left: list[NotProposed] = []
     wishes = tuple(dict.fromkeys(records))
-    noes = tuple(each for each in wishes if each.said is Said.NO and _is_write(each))
+    noes = tuple(each for each in wishes if each.said is PersonAnswer.NO and _is_write(each))
     for record in wishes:
-        if why := _objection(record, ground, around) or _against_noes(record, noes, ground, around):
-            left.append(Left(record, why))
+        if why := _objection(record, context, machine) or _against_noes(record, noes, context, machine):
+            left.append(NotProposed(record, why))
         elif _is_write(record):
-            places += _places(record, ground, around)
+            places += _places(record, context, machine)
         else:
-            entries += _entries(record, ground, around)
+            entries += _entries(record, context, machine)
     refused = [path for each in left for path in each.record.paths]
-    wanted = outermost([*places, *_around_many(outermost(places), refused, ground, around)])
-    entries += [Entry(WRITE, spelled(place, ground.home)) for place in wanted]
-    makes = tuple(place for place in wanted if not around.is_there(place))
+    wanted = outermost([*places, *_around_many(outermost(places), refused, context, machine)])
+    entries += [ProposedSetting(WRITE, spelled(place, context.home)) for place in wanted]
+    makes = tuple(place for place in wanted if not machine.is_there(place))
     return Proposal(tuple(sorted(set(entries))), tuple(left), makes)
 
 
@@ -152,77 +159,77 @@ def spelled(path: str, home: str) -> str:
     return f"~{path[len(home) :]}" if path != home and contains(home, path) and home != "/" else path
 
 
-def _is_write(record: Record) -> bool:
+def _is_write(record: WantedAccess) -> bool:
     return not record.is_git and record.operation not in (READ, RUN, CONNECT, *OF_THE_PEN)
 
 
-def _entries(record: Record, ground: Ground, around: Surroundings) -> list[Entry]:
+def _entries(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> list[ProposedSetting]:
     """Preconditions: there is no objection."""
     if record.operation == RUN:
-        return [Entry(COMMANDS, rule) for rule in record.paths]
+        return [ProposedSetting(COMMANDS, rule) for rule in record.paths]
     if record.is_git:
-        return [Entry(GIT_WRITES, "true")]
+        return [ProposedSetting(GIT_WRITES, "true")]
     if not record.is_host:
         path = record.paths[0]
-        variable = _variable(path, around)
-        return [Entry(SOCKETS, f"${variable}" if variable else spelled(path, ground.home))]
+        variable = _variable(path, machine)
+        return [ProposedSetting(SOCKETS, f"${variable}" if variable else spelled(path, context.home))]
     request = _connect(record)
-    if _reason(request, ground).verdict is Verdict.ALLOW:
+    if _reason(request, context).verdict is Verdict.ALLOW:
         return []  # it was added to the settings meanwhile
-    return [Entry(HOSTS, str(Pattern(canonical(request.host), request.port)))]
+    return [ProposedSetting(HOSTS, str(Pattern(canonical(request.host), request.port)))]
 
 
-def _places(record: Record, ground: Ground, around: Surroundings) -> list[str]:
+def _places(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> list[str]:
     """What has to be writable for it, beyond what is."""
     if record.directory:
         needed = [record.directory]
     elif record.operation == MKDIR:
         needed = list(record.paths)
     else:
-        needed = [place_of(record.operation, path, around.is_there) for path in record.paths]
-    return [place for place in needed if not is_covered(place, ground.writable)]
+        needed = [place_of(record.operation, path, machine.is_there) for path in record.paths]
+    return [place for place in needed if not is_covered(place, context.writable)]
 
 
 def _around_many(
-    places: Iterable[str], refused: list[str], ground: Ground, around: Surroundings
+    places: Iterable[str], refused: list[str], context: GrantContext, machine: MachineFacts
 ) -> list[str]:
     """The directories that more than a few new ones of these lie in."""
-    new = Counter(dirname(place) for place in places if not around.is_there(place))
+    new = Counter(dirname(place) for place in places if not machine.is_there(place))
     return [
         directory
         for directory, count in new.items()
         if count > FEW
         and not is_covered_by(refused, directory)
-        and not _against_place(directory, ground, around)
+        and not _against_place(directory, context, machine)
     ]
 
 
 # What is against it; empty if nothing is.
 
 
-def _objection(record: Record, ground: Ground, around: Surroundings) -> str:
+def _objection(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     if record.operation in (READ, *OF_THE_PEN):
         return record.why
-    if record.said is Said.NO:
+    if record.said is PersonAnswer.NO:
         return NO
     if record.operation == RUN:
         return "" if record.paths else record.why
-    if record.operation != CONNECT and ground.policy.type is PolicyType.WORKSPACE_READONLY:
+    if record.operation != CONNECT and context.policy.type is PolicyType.WORKSPACE_READONLY:
         return "the policy is read-only"
     if record.is_git:
-        return _said(objection(("git", *record.paths), record.operation, record.paths, ground))
+        return _said(objection(("git", *record.paths), record.operation, record.paths, context))
     if record.operation != CONNECT:
-        return _against_write(record, ground, around)
-    return _against_host(record, ground) if record.is_host else _against_socket(record, ground, around)
+        return _against_write(record, context, machine)
+    return _against_host(record, context) if record.is_host else _against_socket(record, context, machine)
 
 
-def _against_host(record: Record, ground: Ground) -> str:
+def _against_host(record: WantedAccess, context: GrantContext) -> str:
     request = _connect(record)
-    reason = _reason(request, ground)
+    reason = _reason(request, context)
     if reason.verdict is Verdict.ALLOW:
         unreached = f"it is allowed already, and could not be reached: {record.why}"
-        return "" if record.said is Said.YES else unreached
-    if ground.settings.origin(HOSTS).layer == "managed":
+        return "" if record.said is PersonAnswer.YES else unreached
+    if context.settings.origin(HOSTS).layer == "managed":
         return "your administrator says which hosts may be reached"
     if reason.step is not StepCode.SPECIAL_ADDRESS:
         return "" if reason.step is StepCode.NETWORK_ACCESS else reason.message
@@ -231,66 +238,68 @@ def _against_host(record: Record, ground: Ground) -> str:
     return by_hand if kind in UNPROPOSED_KINDS else ""
 
 
-def _connect(record: Record) -> Connect:
+def _connect(record: WantedAccess) -> Connect:
     host, _, port = record.paths[0].rpartition(":")
     return Connect(host.strip("[]"), int(port) if port.isdecimal() else 0)
 
 
-def _reason(request: Connect, ground: Ground) -> Reason:
-    return reason_of(request, within(ground.policy, ground.settings))
+def _reason(request: Connect, context: GrantContext) -> Reason:
+    return reason_of(request, within(context.policy, context.settings))
 
 
-def _against_socket(record: Record, ground: Ground, around: Surroundings) -> str:
+def _against_socket(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     path = record.paths[0]
-    if hidden_by(path, ground.policy, ground.roots) or is_covered(path, ground.own):
+    if hidden_by(path, context.policy, context.roots) or is_covered(path, context.own):
         return "it is hidden, and nobody can grant that"
-    if is_covered(path, ground.writable):
+    if is_covered(path, context.writable):
         return "it lies where commands can write, so it could become another"
-    if _variable(path, around):
+    if _variable(path, machine):
         return ""
     if why := COMMANDING.get(basename(path).rstrip("0123456789")):
         return f"{why}; write it into `{SOCKETS}` by hand if you mean it"
     return _against_spelling(path)
 
 
-def _variable(path: str, around: Surroundings) -> str:
-    return next((name for name, value in around.variables.items() if value == path), "")
+def _variable(path: str, machine: MachineFacts) -> str:
+    return next((name for name, value in machine.variables.items() if value == path), "")
 
 
-def _against_write(record: Record, ground: Ground, around: Surroundings) -> str:
+def _against_write(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     if record.rule:
         return f"it is protected: {record.why}"
-    if why := _said(objection(("write", *record.paths), record.operation, record.paths, ground)):
+    if why := _said(objection(("write", *record.paths), record.operation, record.paths, context)):
         return why
-    places = _places(record, ground, around)
+    places = _places(record, context, machine)
     for path in record.paths if places else ():
-        if name := protected_by(path, ANYWHERE, ground.policy.protected):
+        if name := protected_by(path, ANYWHERE, context.policy.protected):
             return f"it is protected: {name.why}"
         if LOADED.intersection(path.split("/")):
             return "Python loads what is there into programs that you start"
-    return next(filter(None, (_against_place(place, ground, around) for place in places)), "")
+    return next(filter(None, (_against_place(place, context, machine) for place in places)), "")
 
 
-def _against_noes(record: Record, noes: tuple[Record, ...], ground: Ground, around: Surroundings) -> str:
+def _against_noes(
+    record: WantedAccess, noes: tuple[WantedAccess, ...], context: GrantContext, machine: MachineFacts
+) -> str:
     """An entry for a directory is one for all in it, and one for a file for every way of writing it."""
-    places = _places(record, ground, around) if noes and _is_write(record) else []
+    places = _places(record, context, machine) if noes and _is_write(record) else []
     for refused in noes:
-        if any(is_covered(needed, places) for needed in _places(refused, ground, around)):
+        if any(is_covered(needed, places) for needed in _places(refused, context, machine)):
             return f"`{refused.paths[0]}` would be let through with it, and you said no to that"
     return ""
 
 
-def _against_place(place: str, ground: Ground, around: Surroundings) -> str:
+def _against_place(place: str, context: GrantContext, machine: MachineFacts) -> str:
     if is_covered(place, WINDOWS) and not is_covered(place, (SHARED_MEMORY,)):
         return "a pen has one of its own"
-    if is_covered(place, TEMPORARY) and ground.policy.disable_tmp_write:
+    if is_covered(place, TEMPORARY) and context.policy.disable_tmp_write:
         return "`filesystem.tmp` says that nothing is written there"
     if is_covered(place, SYSTEM):
         return "the system's own files are there, which everybody runs or obeys"
-    if is_covered(place, around.programs):
+    if is_covered(place, machine.programs):
         return "programs that you start are looked for there"
-    named = protected_by(place, ANYWHERE, ground.policy.protected)
-    if named or is_too_much(place, ground) or is_covered_by(around.programs, place):
+    named = protected_by(place, ANYWHERE, context.policy.protected)
+    if named or is_too_much(place, context) or is_covered_by(machine.programs, place):
         return f"it would take all of `{place}`, which holds more than that"
     return _against_spelling(place)
 
@@ -303,5 +312,5 @@ def _against_spelling(path: str) -> str:
     return "its name would be read as a pattern" if {*path} & {*"*?["} else ""
 
 
-def _said(found: Objection | None) -> str:
+def _said(found: GrantObjection | None) -> str:
     return found.said if found else ""

@@ -19,7 +19,7 @@ REQUEST = "`request_permission`"
 BYPASS = "`dangerouslyDisableSandbox`"
 
 
-class Face(Enum):
+class AgentInterface(Enum):
     """By what the model's commands come to the fence: not every face can do the same."""
 
     SESSION = "session"
@@ -29,7 +29,10 @@ class Face(Enum):
 
 
 def summarize(
-    policy: SandboxPolicy, settings: Settings, roots: Sequence[str], face: Face = Face.SESSION
+    policy: SandboxPolicy,
+    settings: Settings,
+    roots: Sequence[str],
+    face: AgentInterface = AgentInterface.SESSION,
 ) -> str:
     """The text for a system prompt; empty where there is no fence."""
     if not settings.sandbox.enabled or policy.type is PolicyType.INSECURE_NONE:
@@ -106,7 +109,7 @@ def _asks(settings: Settings) -> bool:
     return settings.network.access is NetworkAccess.ASK
 
 
-def _temporary(policy: SandboxPolicy, face: Face) -> Iterator[str]:
+def _temporary(policy: SandboxPolicy, face: AgentInterface) -> Iterator[str]:
     if policy.disable_tmp_write:
         yield "There is no temporary directory: TMPDIR is not set, and /tmp cannot be written."
     elif _is_shared(policy):
@@ -114,7 +117,7 @@ def _temporary(policy: SandboxPolicy, face: Face) -> Iterator[str]:
             "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
             " is the machine's own /tmp, where other programs' files are too."
         )
-    elif face is Face.HOOK:
+    elif face is AgentInterface.HOOK:
         yield (
             "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
             " is a private /tmp, gone when the command ends; the machine's own /tmp is not there. What a"
@@ -167,16 +170,16 @@ def _refusals(settings: Settings) -> Iterator[str]:
         yield f"Refusals that are expected and not listed: {_listed(tuple(settings.violations_ignore))}."
 
 
-def _lines(face: Face) -> Iterator[str]:
-    if face is Face.HOOK:
+def _lines(face: AgentInterface) -> Iterator[str]:
+    if face is AgentInterface.HOOK:
         yield (
             "Each command line starts in the same directory and ends with everything that it started: `cd`"
             " and variables do not carry over to the next one, so put `cd DIR &&` before what needs it."
         )
 
 
-def _remedies(face: Face) -> Iterator[str]:
-    if face is Face.HOOK:
+def _remedies(face: AgentInterface) -> Iterator[str]:
+    if face is AgentInterface.HOOK:
         yield (
             "Where the fence stands in the way of the task, say in a sentence which restriction it was, and"
             " exactly what you need (a path, a host, git writes): the person opens it. Do not run the command"
@@ -200,7 +203,7 @@ def _sensitive() -> Iterator[str]:
     yield "The person sees and changes the restrictions with `pinfold status` and `pinfold settings`."
 
 
-def _bypass(settings: Settings, face: Face) -> Iterator[str]:
+def _bypass(settings: Settings, face: AgentInterface) -> Iterator[str]:
     if settings.sandbox.excluded_commands:
         rules = tuple(rule.text for rule in settings.sandbox.excluded_commands)
         yield f"These run outside of the fence by themselves, once they are approved: {_listed(rules)}."
@@ -212,7 +215,7 @@ def _bypass(settings: Settings, face: Face) -> Iterator[str]:
         if settings.mcp.cli:
             yield "`mcp-cli` is no exception: it runs inside as well, with what can be reached from there."
         return
-    if face is Face.HOOK:
+    if face is AgentInterface.HOOK:
         yield (
             "Each command runs inside by default, whatever the one before did. If your shell tool has"
             f" {BYPASS}, set it only when the person has asked in so many words to run this command without"

@@ -7,8 +7,8 @@ from pinfold.model.escape_text import quoted, visible
 from pinfold.model.locations import Origin, Span
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import AutoRunMode, Rule, Settings
-from pinfold.policy.command_context import Case
-from pinfold.policy.rule_operands import Match
+from pinfold.policy.command_context import CommandContext
+from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import indexed, is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"
@@ -72,14 +72,18 @@ def because(message: str, rule: Rule) -> str:
     return f"{message}: {rule.reason}" if rule.reason else message
 
 
-def by_rules(case: Case, step: StepCode, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
+def by_rules(
+    context: CommandContext, step: StepCode, rules: tuple[Rule, ...], verdict: Verdict
+) -> Iterator[Reason]:
     """Every part that one of these rules surely speaks of, and every place that may start anything."""
-    for part in case.script.commands:
-        rule = _matching(case, rules, part, Match.YES)
+    for part in context.script.commands:
+        rule = _matching(context, rules, part, RuleMatch.YES)
         if rule:
             said = because(f"matches the {verdict} rule `{rule.text}`", rule)
-            yield _by_rule(step, verdict, said, rule, part.span, _taking_back(rule, verdict, case.facts.home))
-    doubts = (unknown for unknown in case.script.unknowns if unknown.runs and not unknown.is_data)
+            yield _by_rule(
+                step, verdict, said, rule, part.span, _taking_back(rule, verdict, context.facts.home)
+            )
+    doubts = (unknown for unknown in context.script.unknowns if unknown.runs and not unknown.is_data)
     yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
 
 
@@ -93,10 +97,10 @@ def _taking_back(rule: Rule, verdict: Verdict, home: str) -> str:
     return command if is_usual else f"{command} --settings {quoted(origin.file)}"
 
 
-def by_doubtful_rules(case: Case, step: StepCode, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
+def by_doubtful_rules(context: CommandContext, step: StepCode, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
     """Parts that a rule speaks of only if a word, or data, that cannot be known has the right value."""
-    for part in case.script.commands:
-        found = (_matching(case, rules, part, Match.MAYBE) for rules in lists)
+    for part in context.script.commands:
+        found = (_matching(context, rules, part, RuleMatch.MAYBE) for rules in lists)
         rule = next(filter(None, found), None)
         if rule:
             why, remedy = "a word of it cannot be known", "write out its options and operands"
@@ -107,7 +111,7 @@ def by_doubtful_rules(case: Case, step: StepCode, *lists: tuple[Rule, ...]) -> I
                 )
             said = f"{why}, so the rule `{rule.text}` may speak of it"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
-    doubts = (unknown for unknown in case.script.unknowns if unknown.is_data)
+    doubts = (unknown for unknown in context.script.unknowns if unknown.is_data)
     first = next((rules[0] for rules in lists if rules), None)
     yield from (_by_unknown(step, Verdict.ASK, unknown, first) for unknown in told_once(doubts) if first)
 
@@ -127,9 +131,9 @@ def _by_unknown(step: StepCode, verdict: Verdict, unknown: Unknown, rule: Rule) 
     return _by_rule(step, verdict, said, rule, unknown.span, "write out what is to be run")
 
 
-def _matching(case: Case, rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None:
+def _matching(context: CommandContext, rules: tuple[Rule, ...], part: Command, how: RuleMatch) -> Rule | None:
     for rule in indexed(rules).candidates(part):
-        case.facts.deadline.require_time()
+        context.facts.deadline.require_time()
         if restrictive_match(rule.shape, part) is how:
             return rule
     return None
@@ -142,13 +146,13 @@ def _by_rule(
     return Reason(step, message, verdict, rule=rule.text, origin=rule.origin, span=span, remedy=remedy)
 
 
-def by_hooks(case: Case, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
+def by_hooks(context: CommandContext, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
     """What hooks with this answer say."""
     said = {
         Verdict.DENY: "Command execution was blocked by a hook",
         Verdict.ASK: "a hook wants a person to see it",
     }
-    for answer in case.facts.hooks:
+    for answer in context.facts.hooks:
         if answer.verdict is verdict:
             message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
             remedy = remedy_for(answer.origin, "change that hook, or take it from `hooks.before_command`")
@@ -163,20 +167,20 @@ def by_hooks(case: Case, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
             )
 
 
-def not_covered(case: Case, step: StepCode) -> Iterator[Reason]:
+def not_covered(context: CommandContext, step: StepCode) -> Iterator[Reason]:
     """Everything in the line that no permissive rule covers, and why."""
-    for unknown in told_once(case.script.unknowns):
+    for unknown in told_once(context.script.unknowns):
         said = f"{unknown.why}, so no allowlist can cover it"
         yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
-    for part in case.parts:
-        if not case.cover(part):
-            if found := case.shadow(part):
+    for part in context.parts:
+        if not context.cover(part):
+            if found := context.shadow(part):
                 said = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
                 remedy = "give the whole path of the one that you mean, or answer the question"
                 yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy, arguments=(found,))
                 continue
-            helpers = case.git_helpers(part)[:1]
-            message, span, remedy = _lacks(part, helpers, case.is_fenced)
+            helpers = context.git_helpers(part)[:1]
+            message, span, remedy = _lacks(part, helpers, context.is_fenced)
             yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy, arguments=helpers)
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 from pinfold.model.script import Command, Goals, Shape, Trait, Word
 
 
-class Match(Enum):
+class RuleMatch(Enum):
     """How surely a restrictive rule matches a command."""
 
     NO = 0
@@ -19,7 +19,7 @@ class Match(Enum):
     YES = 2
 
 
-def operands_match(shape: Shape, command: Command) -> Match:
+def operands_match(shape: Shape, command: Command) -> RuleMatch:
     if shape.goals is not None:
         return _goals_match(shape, shape.goals, command)
     found = _by_place(shape.operands, command)
@@ -27,39 +27,39 @@ def operands_match(shape: Shape, command: Command) -> Match:
         ways = [shape.operands, *((name, *shape.operands[1:]) for name in shape.also_spelled)]
         among = [operands_among(way, command.words[1:]) for way in ways]
         found = max(found, *among, key=lambda match: match.value)
-    return Match.MAYBE if found is Match.NO and _is_further(shape, command) else found
+    return RuleMatch.MAYBE if found is RuleMatch.NO and _is_further(shape, command) else found
 
 
-def _by_place(wanted: tuple[str, ...], command: Command) -> Match:
+def _by_place(wanted: tuple[str, ...], command: Command) -> RuleMatch:
     for position, operand in enumerate(wanted):
         if position >= len(command.operands):
-            return Match.MAYBE if any(word.splits for word in command.words[1:]) else Match.NO
+            return RuleMatch.MAYBE if any(word.splits for word in command.words[1:]) else RuleMatch.NO
         given = command.operands[position].literal
         if given is None:
-            return Match.MAYBE
+            return RuleMatch.MAYBE
         if given != operand:
-            return Match.NO
-    return Match.YES
+            return RuleMatch.NO
+    return RuleMatch.YES
 
 
-def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
+def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> RuleMatch:
     """Of a program unknown to us: a word after an option may be its value."""
     if not wanted:
-        return Match.YES
+        return RuleMatch.YES
     after_option = False
     for position, word in enumerate(words):
         given = word.literal
         if given is None:
-            return Match.MAYBE
+            return RuleMatch.MAYBE
         if given.startswith("-"):
             after_option = True
             continue
         if given == wanted[0]:
             return operands_among(wanted[1:], words[position + 1 :])
         if not after_option:
-            return Match.NO
+            return RuleMatch.NO
         after_option = False
-    return Match.NO
+    return RuleMatch.NO
 
 
 def _is_further(shape: Shape, command: Command) -> bool:
@@ -74,20 +74,20 @@ def _is_further(shape: Shape, command: Command) -> bool:
     return all(wanted in left for wanted in shape.operands[start:])
 
 
-def _goals_match(shape: Shape, goals: Goals, command: Command) -> Match:
+def _goals_match(shape: Shape, goals: Goals, command: Command) -> RuleMatch:
     """Every goal of the rule has to be among those of the command, wherever."""
     is_certain = Trait.UNCHARTED not in command.traits
     given = command.operands if is_certain else command.words[1:]
     found = [_goal_among(wanted, given, goals) for wanted in shape.operands]
-    return min(found, key=lambda match: match.value, default=Match.YES)
+    return min(found, key=lambda match: match.value, default=RuleMatch.YES)
 
 
-def _goal_among(wanted: str, given: tuple[Word, ...], goals: Goals) -> Match:
+def _goal_among(wanted: str, given: tuple[Word, ...], goals: Goals) -> RuleMatch:
     texts = [word.literal for word in given if word.literal is not None]
     if any(_is_goal(wanted, text, goals) for text in texts):
-        return Match.YES
+        return RuleMatch.YES
     may_be = goals.abbreviated and any(_abbreviates(text, wanted, goals) for text in texts)
-    return Match.MAYBE if may_be or len(texts) < len(given) else Match.NO
+    return RuleMatch.MAYBE if may_be or len(texts) < len(given) else RuleMatch.NO
 
 
 def _is_goal(wanted: str, given: str, goals: Goals) -> bool:

@@ -14,7 +14,7 @@ from itertools import dropwhile
 
 from pinfold.model.script import SOME_NAME, Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
-from pinfold.policy.rule_operands import Match, has_no_further_goal, operands_among, operands_match
+from pinfold.policy.rule_operands import RuleMatch, has_no_further_goal, operands_among, operands_match
 
 SYSTEM_DIRECTORIES = frozenset(
     {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
@@ -30,35 +30,35 @@ BEFORE_A_COMMAND_IN_A_FILE = r"""(?:\(shell\s|:\s|(?:^|(?<=\n))[ \t]*[-@+]+|[;&|
 BETWEEN_WORDS = r"""["'`]\s*,\s*(?:\{\s*args\s*:\s*)?\[?\s*["'`]|\\(?=[ \t])"""
 
 
-def restrictive_match(shape: Shape, command: Command) -> Match:
+def restrictive_match(shape: Shape, command: Command) -> RuleMatch:
     """Whether a deny or ask rule matches this command, under any of its names, in any of its spellings."""
     found = max((_says(each, command) for each in (shape, *shape.also)), key=_value)
-    if found is Match.YES or command.stands_for is None:
+    if found is RuleMatch.YES or command.stands_for is None:
         return found
     return max(found, restrictive_match(shape, command.stands_for), key=_value)
 
 
-def _value(match: Match) -> int:
+def _value(match: RuleMatch) -> int:
     return match.value
 
 
-def _says(shape: Shape, command: Command) -> Match:
+def _says(shape: Shape, command: Command) -> RuleMatch:
     if not shape.is_doubtful:
         return _match(shape, command)
     if shape.program != command.program:
-        return Match.NO
-    return min(Match.MAYBE, _match(shape, command), key=_value)
+        return RuleMatch.NO
+    return min(RuleMatch.MAYBE, _match(shape, command), key=_value)
 
 
-def _match(shape: Shape, command: Command) -> Match:
+def _match(shape: Shape, command: Command) -> RuleMatch:
     if _begins(_literals(command), shape.words):
-        return Match.YES  # word by word, whatever else may be known of them
-    match = Match.NO
+        return RuleMatch.YES  # word by word, whatever else may be known of them
+    match = RuleMatch.NO
     if shape.program == command.program:
         match = min(_flags_match(shape, command), operands_match(shape, command), key=_value)
     elif _may_wrap(shape, command) or _may_be(shape, command):
-        match = Match.MAYBE
-    return Match.MAYBE if match is Match.NO and _may_obey(shape, command) else match
+        match = RuleMatch.MAYBE
+    return RuleMatch.MAYBE if match is RuleMatch.NO and _may_obey(shape, command) else match
 
 
 def may_be_told(shape: Shape, command: Command) -> bool:
@@ -86,7 +86,7 @@ def _may_be(shape: Shape, command: Command) -> bool:
     """A file that is not known may be the program if its words are: `python "$(which pip)" install x`."""
     is_some_file = not command.program and Trait.UNCHARTED in command.traits
     told = bool(shape.operands) and set(shape.flags) <= set(command.flags)
-    return is_some_file and told and operands_among(shape.operands, command.words[1:]) is Match.YES
+    return is_some_file and told and operands_among(shape.operands, command.words[1:]) is RuleMatch.YES
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
@@ -126,7 +126,7 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
     return (
         first is not None
         and first.rpartition("/")[2] == shape.program
-        and operands_among(shape.operands, words[at + 1 :]) is not Match.NO
+        and operands_among(shape.operands, words[at + 1 :]) is not RuleMatch.NO
         and set(shape.flags) <= _spelled_flags(given[at + 1 :])
     )
 
@@ -156,15 +156,15 @@ def _spelled_flags(words: tuple[str | None, ...]) -> set[str]:
     return letters | {word.partition("=")[0] for word in options}
 
 
-def _flags_match(shape: Shape, command: Command) -> Match:
+def _flags_match(shape: Shape, command: Command) -> RuleMatch:
     missing = set(shape.flags) - set(command.flags)
     if not missing:
-        return Match.YES
+        return RuleMatch.YES
     if command.traits & {Trait.UNCHARTED, Trait.PASSES_ON} and all(
         any(_may_mean(flag, given) for given in command.flags) for flag in missing
     ):
-        return Match.MAYBE
-    return Match.MAYBE if any(_hides_options(word) for word in command.words[1:]) else Match.NO
+        return RuleMatch.MAYBE
+    return RuleMatch.MAYBE if any(_hides_options(word) for word in command.words[1:]) else RuleMatch.NO
 
 
 def _may_mean(flag: str, given: str) -> bool:

@@ -24,14 +24,14 @@ INSTALLED = "pinfold, or the Python that runs it, is installed there"
 NOBODY = "nobody can grant that"
 
 
-class Reach(StrEnum):
+class NameReach(StrEnum):
     ANY = "any"
     """Wherever it stands in a root."""
     TOP = "top"
     """Only directly in a root."""
 
 
-class Grant(StrEnum):
+class Grantable(StrEnum):
     NEVER = "never"
     """Nobody may let it through."""
     PERSON = "person"
@@ -41,8 +41,8 @@ class ProtectedName(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     """A path of one or more components; what lies below it is protected with it."""
     why: str
-    reach: Reach = Reach.ANY
-    grant: Grant = Grant.PERSON
+    reach: NameReach = NameReach.ANY
+    grant: Grantable = Grantable.PERSON
     code: ViolationCode = ViolationCode.PROTECTED
 
 
@@ -93,7 +93,7 @@ def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> t
         NameRule(normalised(entry), OWN, code=ViolationCode.PROTECTED_BY_SETTINGS) for entry in entries
     )
     listed = tuple(
-        NameRule(each.name, each.why, each.reach is Reach.TOP, each.grant is Grant.PERSON)
+        NameRule(each.name, each.why, each.reach is NameReach.TOP, each.grant is Grantable.PERSON)
         for each in protected_names()
     )
     return (*own, *git, *listed)
@@ -105,7 +105,7 @@ def _matcher(roots: tuple[str, ...], entries: tuple[str, ...]) -> NameMatcher:
 
 
 def _listed(rule: NameRule) -> ProtectedName:
-    reach = Reach.TOP if rule.top else Reach.ANY
+    reach = NameReach.TOP if rule.top else NameReach.ANY
     return ProtectedName(
-        rule.name, rule.why, reach, Grant.PERSON if rule.grantable else Grant.NEVER, rule.code
+        rule.name, rule.why, reach, Grantable.PERSON if rule.grantable else Grantable.NEVER, rule.code
     )

@@ -16,14 +16,14 @@ from pinfold.model.locations import Span
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.script import Command, Text, Trait, Word
 from pinfold.model.settings import Settings
-from pinfold.policy.command_context import Case
+from pinfold.policy.command_context import CommandContext
 from pinfold.policy.hidden_paths import hidden_by, is_pattern
 from pinfold.policy.operand_paths import bases, in_workspace, is_dotfile, leads_to, variables, writable_roots
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.rules import is_sink
 from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
 
-Places = tuple[str, ...] | None
+Directories = tuple[str, ...] | None
 PROCESSES = "/proc"
 GIT_PROGRAM = "git"
 REPOSITORY_ENDS = ("", "/.git", ".git", ".git/.git")
@@ -33,21 +33,23 @@ BETWEEN_PATHS = r"[=:@,;'\"()\[\]{}<>|&\s]+"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
 
-def file_protections(case: Case) -> Iterator[Reason]:
+def file_protections(context: CommandContext) -> Iterator[Reason]:
     """Every reason to ask about the files the line would touch."""
-    for part in case.script.commands:
-        case.facts.deadline.require_time()
+    for part in context.script.commands:
+        context.facts.deadline.require_time()
         # git writes links as links, and does not read through them.
-        facts = case.facts if part.program == GIT_PROGRAM else case.facts_for(part)
+        facts = context.facts if part.program == GIT_PROGRAM else context.facts_for(part)
         directories = bases(part, facts)
-        yield from _writes(part, directories, case, facts)
+        yield from _writes(part, directories, context, facts)
         yield from _reads(part, directories, facts)
         yield from _mentions(part, directories, facts)
         if part.program == GIT_PROGRAM and [word.literal for word in part.operands[:1]] == ["push"]:
             yield from _pushes(part, directories, facts)
 
 
-def _writes(part: Command, directories: Places, case: Case, facts: Facts) -> Iterator[Reason]:
+def _writes(
+    part: Command, directories: Directories, context: CommandContext, facts: Facts
+) -> Iterator[Reason]:
     redirected = [redirection.target for redirection in part.redirections if redirection.writes]
     for word in (*redirected, *part.writes, *part.deletes):
         if is_sink(word):
@@ -58,7 +60,7 @@ def _writes(part: Command, directories: Places, case: Case, facts: Facts) -> Ite
             yield _ask(f"where `{word.source}` leads cannot be known, and it would be written", word.span)
             continue
         for path in paths:
-            if reason := write_objection(path, case.settings, facts, word.span):
+            if reason := write_objection(path, context.settings, facts, word.span):
                 yield reason
                 break
 
@@ -132,7 +134,7 @@ def _is_in(directory: str, facts: Facts, name: str) -> bool:
     return facts.files.is_there(f"{directory}/{name}")
 
 
-def _reads(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
+def _reads(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
     redirected = [redirection.target for redirection in part.redirections if redirection.reads]
     for word in (*redirected, *part.reads):
         facts.deadline.require_time()
@@ -183,7 +185,7 @@ def hides_something_below(path: str, facts: Facts) -> str | None:
     return None
 
 
-def _pushes(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
+def _pushes(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
     """A push into a repository of this machine runs the hooks that lie there, whoever has put them there."""
     for word in part.operands[1:2]:
         paths = leads_to(_plain_path(word), directories, facts)
@@ -203,7 +205,7 @@ def _plain_path(word: Word) -> Word:
     return word if path == word.literal or not path else Word(word.source, word.span, (Text(path),))
 
 
-def _mentions(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
+def _mentions(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
     """A hidden path named anywhere in a command, in whatever option or form (`@f`, `--x=f`, `rev:f`)."""
     if Trait.TEXT_ONLY in part.traits or directories is None:
         return

@@ -35,12 +35,12 @@ from pinfold.policy.learning import (
     RUN,
     SOCKETS,
     WRITE,
-    Entry,
-    Left,
+    MachineFacts,
+    NotProposed,
+    PersonAnswer,
     Proposal,
-    Record,
-    Said,
-    Surroundings,
+    ProposedSetting,
+    WantedAccess,
     propose,
 )
 from pinfold.policy.paths import contains, is_covered
@@ -95,12 +95,12 @@ class Learned(Struct, frozen=True):
 def learn(session: "Session", listener: Listener, violations: Iterable[Violation]) -> Learned:
     """What a run in this session has shown. Changes nothing."""
     records = tuple(records_of(listener.heard, violations, session))
-    around = Surroundings(os.path.lexists, _programs(session), _sockets(session))
-    proposal = propose(records, session.ground(), around)
+    around = MachineFacts(os.path.lexists, _programs(session), _sockets(session))
+    proposal = propose(records, session.grant_context(), around)
     return _proven(session, proposal, tuple(_notes(session, proposal, records)))
 
 
-def chosen(session: "Session", learned: Learned, entries: Sequence[Entry]) -> Learned:
+def chosen(session: "Session", learned: Learned, entries: Sequence[ProposedSetting]) -> Learned:
     """The same, with some of its entries alone."""
     return _proven(session, replace(learned.proposal, entries=tuple(entries)), learned.notes)
 
@@ -113,7 +113,7 @@ def accept(learned: Learned) -> bool:
     return add_values(learned.file, _values(learned.proposal.entries))
 
 
-def _values(entries: Iterable[Entry]) -> list[tuple[str, str]]:
+def _values(entries: Iterable[ProposedSetting]) -> list[tuple[str, str]]:
     return [(entry.key, entry.value) for entry in entries]
 
 
@@ -124,19 +124,19 @@ def records_of(
     heard: Iterable[tuple[PermissionNeeded, Answer | Reply | None]],
     violations: Iterable[Violation],
     session: "Session",
-) -> Iterator[Record]:
+) -> Iterator[WantedAccess]:
     """Every question with its answer, and every refusal that was not asked about."""
     protected = session.policy.protected
     asked = [_of_question(question, reply, protected) for question, reply in heard]
     yield from asked
     for violation in violations:
         alike = [record for record in asked if _is_about(record, violation)]
-        refused = any(record.said is Said.NO for record in alike)
+        refused = any(record.said is PersonAnswer.NO for record in alike)
         if not any(record.operation in (violation.operation, TREE) for record in alike):
-            yield _of_violation(violation, Said.NO if refused else Said.NOTHING)
+            yield _of_violation(violation, PersonAnswer.NO if refused else PersonAnswer.NOTHING)
 
 
-def _is_about(record: Record, violation: Violation) -> bool:
+def _is_about(record: WantedAccess, violation: Violation) -> bool:
     if record.is_git or (record.operation == TREE and violation.operation in REMOVING):
         return contains(record.paths[0], violation.path)
     return violation.path in record.paths
@@ -144,17 +144,17 @@ def _is_about(record: Record, violation: Violation) -> bool:
 
 def _of_question(
     question: PermissionNeeded, reply: Answer | Reply | None, protected: tuple[str, ...]
-) -> Record:
+) -> WantedAccess:
     said = _said(reply)
     reason = question.decision.reasons[0]
     match question.capability:
         case Capability.CONNECT:
             target = str(Pattern(question.host, question.port))
-            return Record(CONNECT, (target,), reason.rule, reason.message, question.program, said)
+            return WantedAccess(CONNECT, (target,), reason.rule, reason.message, question.program, said)
         case Capability.WRITE:
             paths = (question.path, *filter(None, [question.source]))
             named = protected_by(question.path, ANYWHERE, protected)
-            return Record(
+            return WantedAccess(
                 question.operation,
                 paths,
                 reason.rule if reason.step is StepCode.PROTECTED else "",
@@ -164,21 +164,21 @@ def _of_question(
                 is_git=reason.step is StepCode.GIT_WRITES,
                 directory=question.directory if _is_whole(reply) else "",
             )
-    return Record(RUN, question.rules, why=reason.message, said=said)
+    return WantedAccess(RUN, question.rules, why=reason.message, said=said)
 
 
-def _said(reply: Answer | Reply | None) -> Said:
+def _said(reply: Answer | Reply | None) -> PersonAnswer:
     if reply is None:
-        return Said.NOTHING
+        return PersonAnswer.NOTHING
     answer = reply.answer if isinstance(reply, Reply) else reply
-    return Said.NO if answer == Answer.NO else Said.YES
+    return PersonAnswer.NO if answer == Answer.NO else PersonAnswer.YES
 
 
 def _is_whole(reply: Answer | Reply | None) -> bool:
     return isinstance(reply, Reply) and reply.reach is Reach.DIRECTORY and reply.answer in LASTING
 
 
-def _of_violation(violation: Violation, said: Said) -> Record:
+def _of_violation(violation: Violation, said: PersonAnswer) -> WantedAccess:
     each = violation
     why = each.why
     if each.operation == READ:
@@ -189,7 +189,9 @@ def _of_violation(violation: Violation, said: Said) -> Record:
             each.remedy and f"to allow it: {each.remedy}",
         )
         why = "; ".join(filter(None, told))
-    return Record(each.operation, (each.path,), each.rule, why, each.program, said, is_git=each.is_git_writes)
+    return WantedAccess(
+        each.operation, (each.path,), each.rule, why, each.program, said, is_git=each.is_git_writes
+    )
 
 
 # What is around
@@ -205,14 +207,14 @@ def _sockets(session: "Session") -> dict[str, str]:
     return {name: os.path.realpath(value) for name, value in values if value.startswith("/")}
 
 
-def _notes(session: "Session", proposal: Proposal, records: Iterable[Record]) -> Iterator[str]:
+def _notes(session: "Session", proposal: Proposal, records: Iterable[WantedAccess]) -> Iterator[str]:
     if not session.counts["fenced"]:
         yield UNSEEN
     elif session.settings.network.access in (NetworkAccess.NONE, NetworkAccess.RULES):
         yield "a host that is not allowed is not even looked up here: to learn hosts, add `--network ask`"
     for directory in proposal.makes:
         yield f"{directory} is not there yet: it is made with the entry, so that nothing above it is opened"
-    if any(record.said is not Said.YES and record.operation != READ for record in records):
+    if any(record.said is not PersonAnswer.YES and record.operation != READ for record in records):
         yield "what was refused may have kept it from wanting more: learn again once this is settled"
 
 
@@ -229,7 +231,7 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     with_all = session.supposing(tomllib.loads(with_values(before or "", _values(proposal.entries))))
     kept = tuple(entry for entry in proposal.entries if _holds(entry, with_all, session))
     lost = (entry for entry in proposal.entries if entry not in kept)
-    left = (Left(Record(SETTING, (f"{entry.key}: {entry.value}",)), OTHERWISE) for entry in lost)
+    left = (NotProposed(WantedAccess(SETTING, (f"{entry.key}: {entry.value}",)), OTHERWISE) for entry in lost)
     written = {expanded(entry.value, with_all.home) for entry in kept if entry.key == WRITE}
     makes = tuple(path for path in proposal.makes if path in written)
     proposal = Proposal(kept, (*proposal.left, *left), makes)
@@ -237,7 +239,7 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     return Learned(proposal, file, before, after, notes, was_seen)
 
 
-def _holds(entry: Entry, judge: "Judge", session: "Session") -> bool:
+def _holds(entry: ProposedSetting, judge: "Judge", session: "Session") -> bool:
     policy, value = judge.law.policy, expanded(entry.value, judge.home)
     if entry.key == WRITE:
         return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)

@@ -21,7 +21,7 @@ from pinfold.model.symlinks import real_path
 from pinfold.policy.enrich import enrich
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.paths import is_covered
-from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
+from pinfold.settings import LiveSettings, Sources, cap_of, policy_of, secrets
 from pinfold.shell.rule_text import shape
 from pinfold.state.directory import state_directory
 from pinfold.workspace.granted_globs import GlobMatches, found_in, has_glob, look, with_found
@@ -31,7 +31,7 @@ from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.own_code import own_code, require_out_of_reach
 
 if TYPE_CHECKING:
-    from pinfold.policy.grants import Ground
+    from pinfold.policy.grants import GrantContext
     from pinfold.workspace.env_files import EnvFiles
     from pinfold.workspace.git_places import GitPlaces
     from pinfold.workspace.startup_files import StartupFiles
@@ -72,7 +72,7 @@ class Law:
         """What the globs in grants matched when the last policy was made."""
         self._last_policy: tuple[tuple[object, object, object], SandboxPolicy]
         self._last_policy = (None, None, None), SandboxPolicy()
-        self._live = Live(
+        self._live = LiveSettings(
             Sources.usual(roots, user=settings, overrides=overrides, environ=environ, held=held),
             shape,
             _require_host,
@@ -269,11 +269,11 @@ class Law:
             found = chain.from_iterable(map(repositories_around, self.roots))
             return {**self._startup_files.of(tops), **self._git_places.of(found, tops)}
 
-    def ground(self, policy: SandboxPolicy | None = None) -> "Ground":
+    def grant_context(self, policy: SandboxPolicy | None = None) -> "GrantContext":
         """What may be granted under a policy, or else under the user's own, is judged by this."""
-        from pinfold.policy.grants import Ground
+        from pinfold.policy.grants import GrantContext
 
-        return Ground(policy or self.policy, self.roots, self.home, self.own_paths(), self.settings)
+        return GrantContext(policy or self.policy, self.roots, self.home, self.own_paths(), self.settings)
 
     def _keys(self, *policies: SandboxPolicy) -> Iterator[str]:
         """What is hidden like `~/.ssh` itself, unless a grant names it: the ssh keys that lie elsewhere, and

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
-    from pinfold.policy.grants import Ground
+    from pinfold.policy.grants import GrantContext
     from pinfold.session.execution import Execution
     from pinfold.session.journal import Ledger
     from pinfold.session.resources import Fences
@@ -161,9 +161,9 @@ class Session:
         """The user's own policy, with the workspace and its ignore files."""
         return self._judge.law.policy
 
-    def ground(self) -> "Ground":
+    def grant_context(self) -> "GrantContext":
         """What may be granted in this session is judged by this."""
-        return self._judge.law.ground()
+        return self._judge.law.grant_context()
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""

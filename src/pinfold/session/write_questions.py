@@ -27,8 +27,8 @@ from pinfold.model.protected_names import GIT
 from pinfold.model.violation import READ
 from pinfold.policy.grants import (
     TREE,
+    GrantContext,
     Grants,
-    Ground,
     change_of_mode,
     covers,
     directory_to_offer,
@@ -91,20 +91,20 @@ class Elevations:
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
         with self._lock:
-            tree = self._removals.around(wanted, self._ground(wanted.policy))
+            tree = self._removals.around(wanted, self._grant_context(wanted.policy))
         return key_of(wanted.operation, wanted.paths, wanted.is_git_writes, wanted.text or mode, tree)
 
     def known(self, wanted: Wanted) -> Ruling | None:
-        key, ground = self.key(wanted), self._ground(wanted.policy)
-        if not ground.settings.filesystem.ask:
+        key, context = self.key(wanted), self._grant_context(wanted.policy)
+        if not context.settings.filesystem.ask:
             return Ruling(False, "`filesystem.ask` is false by now")
-        if found := objection(key, wanted.operation, wanted.paths, ground):
+        if found := objection(key, wanted.operation, wanted.paths, context):
             return Ruling(False, found.said, code=None if found.by_administrator else ViolationCode.NEVER)
-        return Ruling(True) if covers(self._standing(), key, ground, wanted.rule) else None
+        return Ruling(True) if covers(self._standing(), key, context, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
-        key, ground = self.key(wanted), self._ground(wanted.policy)
-        directory = directory_to_offer(key, ground)
+        key, context = self.key(wanted), self._grant_context(wanted.policy)
+        directory = directory_to_offer(key, context)
         request = wanted.request
         question = PermissionNeeded(
             request_id=os.urandom(8).hex(),
@@ -112,11 +112,11 @@ class Elevations:
             capability=Capability.WRITE,
             command=request.line if request else "",
             cwd=request.cwd if request else "",
-            decision=_decision(wanted, key, ground),
+            decision=_decision(wanted, key, context),
             choices=(Answer.NO, Answer.ONCE, *LASTING),
             operation=TREE if key[0] == TREE else wanted.operation,
             path=key[1],
-            source=source_of(key, ground),
+            source=source_of(key, context),
             directory=directory,
             program=wanted.program,
             run=str(request.entry) if request else "",
@@ -133,7 +133,7 @@ class Elevations:
             scope = directory if settlement.reach is Reach.DIRECTORY else ""
             with self._lock:
                 standing = self._grants if self._granted_on == stands_on else Grants()
-                self._grants, self._granted_on = granted(standing, key, ground, scope), stands_on
+                self._grants, self._granted_on = granted(standing, key, context, scope), stands_on
         if settlement.outcome is SettlementOutcome.WITHDRAWN:
             return None
         if allowed:
@@ -149,18 +149,18 @@ class Elevations:
         self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
     ) -> bool:
         """Whether a person may grant what a command of this policy was refused, once it has ended."""
-        ground = self._ground(policy)
+        context = self._grant_context(policy)
         paths = {each.path for each in refused}
         if policy.type is not PolicyType.WORKSPACE_READWRITE:
             return False
         for each in refused:
             key = key_of(each.operation, (each.path,), each.is_git_writes)
             if each.operation not in ("connect", READ) and objection(
-                key, each.operation, (each.path,), ground
+                key, each.operation, (each.path,), context
             ):
                 return False
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]
-        return not any(is_too_much(directory, ground) for directory in directories)
+        return not any(is_too_much(directory, context) for directory in directories)
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy of a command's pen, with what was granted for the session."""
@@ -168,7 +168,7 @@ class Elevations:
         return (
             policy
             if grants == Grants()
-            else widened(policy, grants, self._judge().law.policy, self._ground(policy))
+            else widened(policy, grants, self._judge().law.policy, self._grant_context(policy))
         )
 
     def ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
@@ -193,7 +193,7 @@ class Elevations:
         is_standing = grants == Grants() or granted_on == self._desk().stands_on()
         return grants if is_standing else Grants()
 
-    def _ground(self, policy: SandboxPolicy) -> Ground:
+    def _grant_context(self, policy: SandboxPolicy) -> GrantContext:
         """A command goes on in its pen when settings change: what they hide and protect by now counts too."""
         law = self._judge().law
         now = law.policy
@@ -201,12 +201,12 @@ class Elevations:
         is_known = {*now.hidden} <= {*policy.hidden} and {*now.protected} <= {*policy.protected}
         if not is_known or now.ignore_mapping != policy.ignore_mapping:
             policy, _ = narrowed(policy, since, law.settings.cap)
-        return law.ground(policy)
+        return law.grant_context(policy)
 
 
-def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
+def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> Decision:
     """What is asked, as any decision tells it."""
-    settings = ground.settings
+    settings = context.settings
     is_tree = key[0] == TREE
     path, rule = key[1] if is_tree else wanted.paths[0], wanted.rule
     what = f"`{wanted.program}` wants to {DONE[TREE if is_tree else wanted.operation]} {path}"
@@ -221,11 +221,11 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", StepCode.PROTECTED, ""
-        why = why_protected(wanted.rule, wanted.why, wanted.code, lambda: ground.own)
+        why = why_protected(wanted.rule, wanted.why, wanted.code, lambda: context.own)
         said = f"{what}, which is protected: {why}"
     else:
         setting, step = "filesystem.write", StepCode.OUTSIDE
-        named = protected_by(path, ("/",), ground.policy.protected)
+        named = protected_by(path, ("/",), context.policy.protected)
         said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
         rule = named.name if named else ""
         remedy = f"add it to `{setting}`"
@@ -237,7 +237,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
     found = () if is_tree or key[0] == "git" else (*wanted.paths[1:], *_how(wanted))
     remedy = remedy_for(origin, remedy)
     reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy, arguments=found)
-    return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
+    return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=context.policy)
 
 
 def _how(wanted: Wanted) -> Iterator[str]:

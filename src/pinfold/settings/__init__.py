@@ -11,11 +11,11 @@ from pinfold.model.script import Shape
 from pinfold.model.settings import Settings
 from pinfold.settings.build import build
 from pinfold.settings.defaults import default_layer
-from pinfold.settings.live import Live
+from pinfold.settings.live import LiveSettings
 from pinfold.settings.policy import cap_of, policy_of, secrets
 from pinfold.settings.sources import Sources, read_layers
 
-__all__ = ["Live", "Sources", "cap_of", "load", "policy_of", "secrets"]
+__all__ = ["LiveSettings", "Sources", "cap_of", "load", "policy_of", "secrets"]
 
 
 def load(

@@ -44,9 +44,9 @@ from pinfold.model.settings import (
     Settings,
     TmpAccess,
 )
-from pinfold.settings.keys import BY_NAME, TABLE, Kind
-from pinfold.settings.merge import EMPTIED, Merged, bind, insisting, merge
-from pinfold.settings.parse_layer import Entry, Layer
+from pinfold.settings.keys import BY_NAME, TABLE, ValueKind
+from pinfold.settings.merge import EMPTIED, MergedSettings, bind, insisting, merge
+from pinfold.settings.parse_layer import SettingsLayer, WrittenValue
 
 _SANDBOXING = {
     "user": SandboxingMode.UNSPECIFIED,
@@ -64,7 +64,7 @@ _GRANTS = {
 
 
 def build(
-    layers: Sequence[Layer],
+    layers: Sequence[SettingsLayer],
     shape: Callable[[str], Shape],
     check_host: Callable[[str, str], None] | None = None,
     held: Mapping[str, object] | None = None,
@@ -162,7 +162,7 @@ def build(
 class _Values:
     """Reads merged values as what `values` made them."""
 
-    def __init__(self, merged: Merged, shape: Callable[[str], Shape]) -> None:
+    def __init__(self, merged: MergedSettings, shape: Callable[[str], Shape]) -> None:
         self._merged = merged
         self._shape = shape
 
@@ -192,14 +192,14 @@ class _Values:
 
 
 def require_sound(
-    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str, str], None] | None
+    layer: SettingsLayer, shape: Callable[[str], Shape], check_host: Callable[[str, str], None] | None
 ) -> None:
     """Raises `PolicyError` at the first entry that is no rule or no host, though it may not be in force."""
     if layer.document.layer == "default":
         return
-    checks: dict[Kind, tuple[Callable[..., object], str]] = {Kind.RULES: (shape, "rule")}
+    checks: dict[ValueKind, tuple[Callable[..., object], str]] = {ValueKind.RULES: (shape, "rule")}
     if check_host is not None:
-        checks[Kind.HOSTS] = (check_host, "host")
+        checks[ValueKind.HOSTS] = (check_host, "host")
     for name, entries in layer.lists.items():
         if BY_NAME[name].kind not in checks:
             continue
@@ -215,7 +215,7 @@ def require_sound(
 
 
 @lru_cache(2)
-def _shipped_rules(entries: tuple[Entry, ...]) -> tuple[Rule, ...]:
+def _shipped_rules(entries: tuple[WrittenValue, ...]) -> tuple[Rule, ...]:
     """Made once in a process, and without `shape`, which would read the chart of each program (18 ms cold).
 
     A permissive rule compares words alone, and ours are plain ones; a test holds them against `shell.shape`.
@@ -224,7 +224,7 @@ def _shipped_rules(entries: tuple[Entry, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(text, Shape(text.split()[0], tuple(text.split())), Origin("default")) for text in texts)
 
 
-def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
+def _controls(managed: list[SettingsLayer], values: _Values) -> AutoRunControls:
     is_controlled = any(
         "commands.allow" in layer.lists or "admin" in layer.document.data for layer in managed
     )
@@ -242,7 +242,7 @@ def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
     )
 
 
-def _cap(managed: list[Layer]) -> Cap:
+def _cap(managed: list[SettingsLayer]) -> Cap:
     """What the managed files themselves limit; nothing is said where they are silent."""
     said: dict[str, Any] = {}
     for name in BY_NAME:
@@ -288,7 +288,7 @@ def _cap(managed: list[Layer]) -> Cap:
     return Cap(policy, tuple(_GRANTS[name] for name in capped))
 
 
-def _origins(merged: Merged) -> dict[str, Origin]:
+def _origins(merged: MergedSettings) -> dict[str, Origin]:
     origins: dict[str, Origin] = {}
     for name, entry in merged.scalars.items():
         if entry.layer != "default":

@@ -10,8 +10,8 @@ from pinfold.model.escape_text import visible
 from pinfold.model.script import Shape
 from pinfold.settings import edit
 from pinfold.settings.files import locked, read_text, write_text
-from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.parse_layer import Entry, read_layer
+from pinfold.settings.keys import BY_NAME, ValueKind
+from pinfold.settings.parse_layer import WrittenValue, read_layer
 from pinfold.settings.toml import parse
 
 
@@ -34,7 +34,7 @@ def add_host(path: str, key: str, text: str, check: Callable[[str], None]) -> bo
     """Adds a host to the list `key`, such as `network.allow`; False where it was there already."""
     from pinfold.model.errors import PolicyError
 
-    assert BY_NAME[key].kind is Kind.HOSTS  # noqa: S101 - callers name the key
+    assert BY_NAME[key].kind is ValueKind.HOSTS  # noqa: S101 - callers name the key
     try:
         check(text)
     except ValueError as error:
@@ -81,7 +81,7 @@ def list_commands(path: str, key: str) -> list[str]:
     ]
 
 
-def find_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> Entry | None:
+def find_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> WrittenValue | None:
     """The entry that says the same as `text`."""
     return next(iter(_same(read_text(path) or "", key, text, shape, path)), None)
 
@@ -90,14 +90,16 @@ def require_rule(text: str, key: str, shape: Callable[[str], Shape]) -> None:
     """Raises `PolicyError` where the text is no rule."""
     from pinfold.model.errors import PolicyError
 
-    assert BY_NAME[key].kind is Kind.RULES  # noqa: S101 - callers name the key
+    assert BY_NAME[key].kind is ValueKind.RULES  # noqa: S101 - callers name the key
     try:
         shape(text)
     except ValueError as error:
         raise PolicyError(f"`{visible(text[:80])}` is not a rule: {visible(str(error))}") from None
 
 
-def _same(before: str, key: str, text: str, shape: Callable[[str], Shape], path: str = "") -> list[Entry]:
+def _same(
+    before: str, key: str, text: str, shape: Callable[[str], Shape], path: str = ""
+) -> list[WrittenValue]:
     """The entries that mean what `text` does: `docker` and `docker:*` are two spellings of one rule."""
     entries = read_layer(parse("user", path, before)).lists.get(key, [])
     return [entry for entry in entries if is_same_rule(str(entry.value), text, shape)]

@@ -8,7 +8,7 @@ read their origin as `default`.
 from functools import cache
 
 from pinfold.settings.keys import TABLE
-from pinfold.settings.parse_layer import Layer, read_layer
+from pinfold.settings.parse_layer import SettingsLayer, read_layer
 from pinfold.settings.toml import Document
 
 # What a server configures elsewhere. A managed file that sets one of these two lists replaces it.
@@ -209,7 +209,7 @@ SECRETS = (
 
 
 @cache
-def default_layer() -> Layer:
+def default_layer() -> SettingsLayer:
     return read_layer(Document("default", "", "", default_data()))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import is_invisible
-from pinfold.settings.toml_positions import Path, Places, locate
+from pinfold.settings.toml_positions import Path, TomlPositions, locate
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -96,7 +96,7 @@ def remove_rules(text: str, decision: str, command: str) -> str:
             raise _cannot()
 
 
-def _with_key(text: str, places: Places, section: str, line: str) -> str:
+def _with_key(text: str, places: TomlPositions, section: str, line: str) -> str:
     """A new key at the end of its section, or a new section at the end of the text."""
     if (section,) in places.ends:
         at = _line_end(text, places.ends[(section,)])
@@ -112,7 +112,7 @@ def _with_key(text: str, places: Places, section: str, line: str) -> str:
     return _closed(text) + ("\n" if text.strip() else "") + f"[{section}]\n{line}\n"
 
 
-def _with_element(text: str, places: Places, path: Path, count: int, element: str) -> str:
+def _with_element(text: str, places: TomlPositions, path: Path, count: int, element: str) -> str:
     whole = places.values[path]
     if count == 0:
         return text[: whole.start + 1] + element + text[whole.start + 1 :]
@@ -130,7 +130,7 @@ def _with_element(text: str, places: Places, path: Path, count: int, element: st
     return f"{text[:at]}{between}{element},{text[at:]}"
 
 
-def _before(text: str, places: Places, path: Path, index: int) -> str:
+def _before(text: str, places: TomlPositions, path: Path, index: int) -> str:
     """The spacing that this list puts before an element: its own indented line, or a space."""
     place = places.values[(*path, index)]
     start = text.rfind("\n", 0, place.start) + 1
@@ -140,7 +140,7 @@ def _before(text: str, places: Places, path: Path, index: int) -> str:
     return " "
 
 
-def _without_element(text: str, places: Places, path: Path, index: int, count: int) -> str:
+def _without_element(text: str, places: TomlPositions, path: Path, index: int, count: int) -> str:
     place = places.values[(*path, index)]
     start, end = place.start, place.end
     comma = _comma(text[end : places.values[path].end])
@@ -167,7 +167,7 @@ def _trimmed(text: str, at: int) -> int:
     return at
 
 
-def _without_table(text: str, places: Places, path: Path) -> str:
+def _without_table(text: str, places: TomlPositions, path: Path) -> str:
     start = text.rfind("\n", 0, places.keys[path].start) + 1
     end = max(end for table, end in places.ends.items() if table[: len(path)] == path)
     return text[:start] + text[min(len(text), _line_end(text, end) + 1) :]

@@ -11,7 +11,7 @@ Run `python -m pinfold.settings.generate_docs > docs/settings.md` after a change
 from typing import Any
 
 from pinfold.settings.defaults import LISTS
-from pinfold.settings.keys import DECISIONS, RULE_KEYS, SECTIONS, Direction, Key, Kind, Who
+from pinfold.settings.keys import DECISIONS, RULE_KEYS, SECTIONS, Direction, Key, ValueKind, WrittenBy
 from pinfold.settings.values import LARGEST, PROXY, PROXY_WORDS, SOMEBODYS, VARIABLE
 
 _HEAD = """\
@@ -100,7 +100,7 @@ def _narrower(key: Key) -> str:
         return "grant"
     if key.narrows is Direction.RESTRICT:
         return "restriction"
-    if key.kind is Kind.BOOL:
+    if key.kind is ValueKind.BOOL:
         return "`false`" if key.narrows is Direction.AND else "`true`"
     return "the earlier" if key.words else "the smaller"
 
@@ -131,39 +131,39 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-_KINDS: dict[Kind, dict[str, Any]] = {
-    Kind.BOOL: {"type": "boolean"},
-    Kind.WORD: {"type": "string"},
-    Kind.DURATION: {
+_KINDS: dict[ValueKind, dict[str, Any]] = {
+    ValueKind.BOOL: {"type": "boolean"},
+    ValueKind.WORD: {"type": "string"},
+    ValueKind.DURATION: {
         "anyOf": [
             {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST},
             {"type": "string", "pattern": _DURATION},
         ]
     },
-    Kind.SIZE: {
+    ValueKind.SIZE: {
         "anyOf": [
             {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST},
             {"type": "string", "pattern": _SIZE},
         ]
     },
-    Kind.COUNT: {
+    ValueKind.COUNT: {
         "anyOf": [{"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST}, {"const": ""}]
     },
-    Kind.RULES: _list(_TEXT),
-    Kind.TEXTS: _list(_TEXT),
-    Kind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
-    Kind.PROXY: {"type": "string", "pattern": f"^({'|'.join(PROXY_WORDS)}|{PROXY})$"},
-    Kind.PATHS: _list({"type": "string", "pattern": rf"^(?!{SOMEBODYS})(?!{VARIABLE}).*\S"}),
-    Kind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
-    Kind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),
-    Kind.PORTS: _list({"type": "integer", "minimum": 1, "maximum": 65535}),
-    Kind.HOOKS: _list({"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}),
-    Kind.TEXT_TABLE: {
+    ValueKind.RULES: _list(_TEXT),
+    ValueKind.TEXTS: _list(_TEXT),
+    ValueKind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
+    ValueKind.PROXY: {"type": "string", "pattern": f"^({'|'.join(PROXY_WORDS)}|{PROXY})$"},
+    ValueKind.PATHS: _list({"type": "string", "pattern": rf"^(?!{SOMEBODYS})(?!{VARIABLE}).*\S"}),
+    ValueKind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
+    ValueKind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),
+    ValueKind.PORTS: _list({"type": "integer", "minimum": 1, "maximum": 65535}),
+    ValueKind.HOOKS: _list({"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}),
+    ValueKind.TEXT_TABLE: {
         "type": "object",
         "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
         "additionalProperties": {"type": "string"},
     },
-    Kind.LIST_TABLE: {"type": "object", "additionalProperties": _list(_TEXT)},
+    ValueKind.LIST_TABLE: {"type": "object", "additionalProperties": _list(_TEXT)},
 }
 
 
@@ -200,9 +200,9 @@ def _of_key(key: Key) -> dict[str, Any]:
 
 def note(key: Key) -> str:
     """Who may write the key, where that is not everybody."""
-    if key.who is Who.MANAGED:
+    if key.who is WrittenBy.MANAGED:
         return " Managed files only."
-    if key.who is Who.TRUSTED:
+    if key.who is WrittenBy.TRUSTED:
         return " Not from a project."
     return ""
 

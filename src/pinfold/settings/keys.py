@@ -16,7 +16,7 @@ from msgspec import Struct
 from pinfold.model.policy import POLICY_WORDS
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What a value is; `values` says what is accepted for each."""
 
     BOOL = "true or false"
@@ -48,7 +48,7 @@ class Direction(Enum):
     RESTRICT = "entries of all layers count"
 
 
-class Who(Enum):
+class WrittenBy(Enum):
     """The least trusted layer that may write a key at all."""
 
     MANAGED = "managed"
@@ -58,8 +58,18 @@ class Who(Enum):
     ANYONE = "anyone"
 
 
-SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT, Kind.PATH, Kind.PROXY])
-TABLES = frozenset([Kind.TEXT_TABLE, Kind.LIST_TABLE])
+SCALARS = frozenset(
+    [
+        ValueKind.BOOL,
+        ValueKind.WORD,
+        ValueKind.DURATION,
+        ValueKind.SIZE,
+        ValueKind.COUNT,
+        ValueKind.PATH,
+        ValueKind.PROXY,
+    ]
+)
+TABLES = frozenset([ValueKind.TEXT_TABLE, ValueKind.LIST_TABLE])
 LAYERS = ("managed", "command line", "user", "project-local", "project", "default")
 """Most trusted first; the places in this tuple are compared."""
 PROJECT_LAYERS = ("project-local", "project")
@@ -68,14 +78,14 @@ PROJECT_LAYERS = ("project-local", "project")
 class Key(Struct, frozen=True):
     name: str
     """`section.key`, or the bare key where it stands at the top."""
-    kind: Kind
+    kind: ValueKind
     narrows: Direction
     default: object
     """As it would be written in the file."""
     doc: str
     words: tuple[str, ...] = ()
     """For a WORD: what may be written, narrowest first."""
-    who: Who = Who.ANYONE
+    who: WrittenBy = WrittenBy.ANYONE
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -102,15 +112,15 @@ _AND, _OR, _ORDER, _SMALLER = Direction.AND, Direction.OR, Direction.ORDER, Dire
 _GRANT, _RESTRICT = Direction.GRANT, Direction.RESTRICT
 
 
-def _switch(name: str, narrows: Direction, default: bool, doc: str, who: Who = Who.ANYONE) -> Key:
-    return Key(name, Kind.BOOL, narrows, default, doc, (), who)
+def _switch(name: str, narrows: Direction, default: bool, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
+    return Key(name, ValueKind.BOOL, narrows, default, doc, (), who)
 
 
-def _word(name: str, words: str, default: str, doc: str, who: Who = Who.ANYONE) -> Key:
-    return Key(name, Kind.WORD, _ORDER, default, doc, tuple(words.split()), who)
+def _word(name: str, words: str, default: str, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
+    return Key(name, ValueKind.WORD, _ORDER, default, doc, tuple(words.split()), who)
 
 
-def _list(name: str, kind: Kind, narrows: Direction, doc: str, who: Who = Who.ANYONE) -> Key:
+def _list(name: str, kind: ValueKind, narrows: Direction, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
     return Key(name, kind, narrows, {} if kind in TABLES else [], doc, (), who)
 
 
@@ -118,21 +128,21 @@ def _list(name: str, kind: Kind, narrows: Direction, doc: str, who: Who = Who.AN
 # ruff: noqa: E501
 TABLE: tuple[Key, ...] = (
     _word("mode", "ask_every_time use_allowlist run_everything", "use_allowlist", "When a command runs without a person being asked."),
-    _list("projects", Kind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
+    _list("projects", ValueKind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
 
     _switch("sandbox.enabled", _OR, True, "Run commands inside the fence."),
     _word("sandbox.policy", " ".join(POLICY_WORDS), "workspace-write", "How far the fence reaches."),
     _switch("sandbox.auto_allow", _AND, True, "Commands inside the fence run without a question."),
     _switch("sandbox.allow_unsandboxed", _AND, True, "Running a command outside the fence may be asked for."),
-    _list("sandbox.excluded_commands", Kind.RULES, _GRANT, "Commands that run outside the fence; they still need approval. Where `allow_unsandboxed` is false, only entries of the layer that closed it, or of a more trusted one, count."),
+    _list("sandbox.excluded_commands", ValueKind.RULES, _GRANT, "Commands that run outside the fence; they still need approval. Where `allow_unsandboxed` is false, only entries of the layer that closed it, or of a more trusted one, count."),
     _word("sandbox.if_unavailable", "refuse ask run", "refuse", "What happens where this machine cannot hold the fence."),
-    Key("sandbox.debug_output_dir", Kind.PATH, _SMALLER, "", "A directory that gets the policy, the plan and the timings of each run; empty for none.", (), Who.TRUSTED),
+    Key("sandbox.debug_output_dir", ValueKind.PATH, _SMALLER, "", "A directory that gets the policy, the plan and the timings of each run; empty for none.", (), WrittenBy.TRUSTED),
 
-    _list("commands.allow", Kind.RULES, _GRANT, "Commands that run without a question."),
-    _list("commands.ask", Kind.RULES, _RESTRICT, "Commands that always ask."),
-    _list("commands.deny", Kind.RULES, _RESTRICT, "Commands that never run."),
-    _list("commands.safe", Kind.RULES, _GRANT, "Commands that need no entry in the allowlist; replaces the shipped list.", Who.MANAGED),
-    _list("commands.composite", Kind.TEXTS, _GRANT, "Programs that are shown and offered with their subcommand; replaces the shipped list.", Who.MANAGED),
+    _list("commands.allow", ValueKind.RULES, _GRANT, "Commands that run without a question."),
+    _list("commands.ask", ValueKind.RULES, _RESTRICT, "Commands that always ask."),
+    _list("commands.deny", ValueKind.RULES, _RESTRICT, "Commands that never run."),
+    _list("commands.safe", ValueKind.RULES, _GRANT, "Commands that need no entry in the allowlist; replaces the shipped list.", WrittenBy.MANAGED),
+    _list("commands.composite", ValueKind.TEXTS, _GRANT, "Programs that are shown and offered with their subcommand; replaces the shipped list.", WrittenBy.MANAGED),
 
     _switch("protect.delete_files", _OR, False, "Ask before a command deletes files."),
     _switch("protect.dotfiles", _OR, True, "Ask before a file whose name begins with a dot is written."),
@@ -141,52 +151,52 @@ TABLE: tuple[Key, ...] = (
     _switch("protect.mcp_tools", _OR, True, "Ask before an MCP tool that is not in `mcp.allow` is called."),
     _switch("protect.browser", _OR, False, "Ask before a browser is driven."),
 
-    _list("mcp.allow", Kind.TEXTS, _GRANT, "MCP tools that are called without a question, as `server:tool`."),
+    _list("mcp.allow", ValueKind.TEXTS, _GRANT, "MCP tools that are called without a question, as `server:tool`."),
     _switch("mcp.cli", _AND, False, "A line that is nothing but `mcp-cli` asks to run outside of the fence."),
 
-    _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person at all.", Who.MANAGED),
-    _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", Who.MANAGED),
-    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the sandbox is on, off, or the user's choice. Where it is on, only a managed file can let a command out of it: exclusions, `allow_unsandboxed` and `if_unavailable` of other layers do not count.", Who.MANAGED),
-    _word("admin.networking", "disabled user", "user", "Whether the network is closed in the fence, or the user's choice.", Who.MANAGED),
-    _word("admin.git", "disabled user", "user", "Whether writes to `.git` are closed in the fence, or the user's choice.", Who.MANAGED),
-    _switch("admin.browser", _AND, True, "Whether agents may drive a browser at all.", Who.MANAGED),
+    _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person at all.", WrittenBy.MANAGED),
+    _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", WrittenBy.MANAGED),
+    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the sandbox is on, off, or the user's choice. Where it is on, only a managed file can let a command out of it: exclusions, `allow_unsandboxed` and `if_unavailable` of other layers do not count.", WrittenBy.MANAGED),
+    _word("admin.networking", "disabled user", "user", "Whether the network is closed in the fence, or the user's choice.", WrittenBy.MANAGED),
+    _word("admin.git", "disabled user", "user", "Whether writes to `.git` are closed in the fence, or the user's choice.", WrittenBy.MANAGED),
+    _switch("admin.browser", _AND, True, "Whether agents may drive a browser at all.", WrittenBy.MANAGED),
 
-    _list("filesystem.write", Kind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
-    _list("filesystem.read", Kind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
-    _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot look into."),
-    _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."),
+    _list("filesystem.write", ValueKind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
+    _list("filesystem.read", ValueKind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
+    _list("filesystem.hide", ValueKind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot look into."),
+    _list("filesystem.protect", ValueKind.PATHS, _RESTRICT, "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."),
     _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`, and to repositories of other names."),
     _switch("filesystem.ask", _AND, True, "A write that the fence denies is asked about while it waits; without anybody to ask it is refused."),
     _word("filesystem.tmp", "none private shared", "private", "Which /tmp (and /var/tmp) commands see: an empty one that is read-only; the session's own; or the machine's, in which names are protected as in a project."),
-    Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore; commands may not write them."),
+    Key("filesystem.ignore_files", ValueKind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore; commands may not write them."),
     _switch("filesystem.env_files", _AND, False, "Commands may read `.env` files (`.env.local`, `.envrc`) that git does not track and no command of the session made; samples such as `.env.example` they always may. To open one: `filesystem.read`."),
 
     _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),
-    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`; an IPv6 address then as `[2001:db8::1]:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),
-    _list("network.deny", Kind.HOSTS, _RESTRICT, "Hosts that never pass, written as in `allow`; `*` is every host."),
-    _list("network.unix_sockets", Kind.PATHS, _GRANT, "Sockets of this machine that commands may connect to, such as `$SSH_AUTH_SOCK`, which is then left in their environment. Datagram sockets stay closed."),
-    _list("network.publish", Kind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback, under the same number."),
-    Key("network.proxy", Kind.PROXY, _SMALLER, "environment", "The proxy by which hosts outside are reached: `http://HOST:PORT`, with user and password in the variable `PINFOLD_PROXY_CREDENTIALS` as `USER:PASSWORD`; `environment` is the one that `https_proxy` or `all_proxy` names where pinfold is started; `none`. Hosts on `no_proxy` are reached without it, and so are addresses that are not public.", (), Who.TRUSTED),
+    _list("network.allow", ValueKind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`; an IPv6 address then as `[2001:db8::1]:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),
+    _list("network.deny", ValueKind.HOSTS, _RESTRICT, "Hosts that never pass, written as in `allow`; `*` is every host."),
+    _list("network.unix_sockets", ValueKind.PATHS, _GRANT, "Sockets of this machine that commands may connect to, such as `$SSH_AUTH_SOCK`, which is then left in their environment. Datagram sockets stay closed."),
+    _list("network.publish", ValueKind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback, under the same number."),
+    Key("network.proxy", ValueKind.PROXY, _SMALLER, "environment", "The proxy by which hosts outside are reached: `http://HOST:PORT`, with user and password in the variable `PINFOLD_PROXY_CREDENTIALS` as `USER:PASSWORD`; `environment` is the one that `https_proxy` or `all_proxy` names where pinfold is started; `none`. Hosts on `no_proxy` are reached without it, and so are addresses that are not public.", (), WrittenBy.TRUSTED),
 
-    _list("environment.keep", Kind.NAMES, _GRANT, "Variables that reach commands although they look like secrets."),
-    _list("environment.drop", Kind.NAMES, _RESTRICT, "Variables that never reach commands."),
-    _list("environment.set", Kind.TEXT_TABLE, _GRANT, "Variables given to every command."),
+    _list("environment.keep", ValueKind.NAMES, _GRANT, "Variables that reach commands although they look like secrets."),
+    _list("environment.drop", ValueKind.NAMES, _RESTRICT, "Variables that never reach commands."),
+    _list("environment.set", ValueKind.TEXT_TABLE, _GRANT, "Variables given to every command."),
 
-    Key("limits.timeout", Kind.DURATION, _SMALLER, "10m", "How long a command may take; empty for no limit."),
-    Key("limits.memory", Kind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
-    Key("limits.processes", Kind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
-    Key("limits.output", Kind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
-    Key("limits.answer", Kind.DURATION, _SMALLER, "2s", "How long judging a request may take, hooks not counted; after that it is denied.", (), Who.TRUSTED),
+    Key("limits.timeout", ValueKind.DURATION, _SMALLER, "10m", "How long a command may take; empty for no limit."),
+    Key("limits.memory", ValueKind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
+    Key("limits.processes", ValueKind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
+    Key("limits.output", ValueKind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
+    Key("limits.answer", ValueKind.DURATION, _SMALLER, "2s", "How long judging a request may take, hooks not counted; after that it is denied.", (), WrittenBy.TRUSTED),
 
-    _list("hooks.before_command", Kind.HOOKS, _RESTRICT, "Programs asked before each command; a crash or a timeout is a no.", Who.TRUSTED),
-    Key("hooks.timeout", Kind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), Who.TRUSTED),
+    _list("hooks.before_command", ValueKind.HOOKS, _RESTRICT, "Programs asked before each command; a crash or a timeout is a no.", WrittenBy.TRUSTED),
+    Key("hooks.timeout", ValueKind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), WrittenBy.TRUSTED),
 
-    Key("approvals.keep", Kind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
-    Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal or the page before it is answered with no; never longer than 10 minutes."),
+    Key("approvals.keep", ValueKind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
+    Key("approvals.wait", ValueKind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal or the page before it is answered with no; never longer than 10 minutes."),
 
-    Key("journal.size", Kind.SIZE, _SMALLER, "200MB", "How large the journal grows before its oldest rows go, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts where it is smaller than theirs.", (), Who.TRUSTED),
+    Key("journal.size", ValueKind.SIZE, _SMALLER, "200MB", "How large the journal grows before its oldest rows go, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts where it is smaller than theirs.", (), WrittenBy.TRUSTED),
 
-    _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
+    _list("violations.ignore", ValueKind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
 )
 # fmt: on
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pinfold.model.escape_text import first_invisible, visible
 from pinfold.model.script import Shape
 from pinfold.model.settings import Rule, Settings
-from pinfold.settings.parse_layer import told
+from pinfold.settings.parse_layer import shown_origin
 
 
 def warnings(settings: Settings) -> tuple[str, ...]:
@@ -34,8 +34,8 @@ def _shadowed(name: str, rules: tuple[Rule, ...], other: str, stronger: tuple[Ru
         above = next((above for above in stronger if is_restriction_over(above.shape, rule.shape)), None)
         if above is not None:
             yield (
-                f"{told(rule.origin)}: `{visible(rule.text)}` in `{name}` never takes effect:"
-                f" `{visible(above.text)}` in `{other}` ({told(above.origin)}) covers it"
+                f"{shown_origin(rule.origin)}: `{visible(rule.text)}` in `{name}` never takes effect:"
+                f" `{visible(above.text)}` in `{other}` ({shown_origin(above.origin)}) covers it"
             )
 
 
@@ -46,8 +46,8 @@ def _repeated(name: str, rules: tuple[Rule, ...], covers: Callable[[Shape, Shape
             is_mutual = covers(rule.shape, wider.shape)
             if covers(wider.shape, rule.shape) and position != index and (position < index or not is_mutual):
                 yield (
-                    f"{told(rule.origin)}: `{visible(rule.text)}` in `{name}` adds nothing:"
-                    f" `{visible(wider.text)}` ({told(wider.origin)}) says it already"
+                    f"{shown_origin(rule.origin)}: `{visible(rule.text)}` in `{name}` adds nothing:"
+                    f" `{visible(wider.text)}` ({shown_origin(wider.origin)}) says it already"
                 )
                 break
 
@@ -56,13 +56,17 @@ def _relative_hooks(settings: Settings) -> Iterator[str]:
     for hook in settings.hooks.before_command:
         if not hook.command[0].startswith(("/", "~")):
             shown = visible(hook.command[0])
-            yield f"{told(hook.origin)}: the hook `{shown}` has no whole path, so every command is denied"
+            yield (
+                f"{shown_origin(hook.origin)}: the hook `{shown}` is not an absolute path;"
+                " every command is denied"
+            )
 
 
 def _invisible(settings: Settings) -> Iterator[str]:
     for rule in settings.commands.allow + settings.commands.ask + settings.commands.deny:
         if first_invisible(rule.reason):
-            yield f"{told(rule.origin)}: the reason of `{visible(rule.text)}` holds an invisible character"
+            shown = visible(rule.text)
+            yield f"{shown_origin(rule.origin)}: the reason of `{shown}` contains an invisible character"
 
 
 def is_restriction_over(above: Shape, rule: Shape) -> bool:

@@ -17,8 +17,8 @@ from pinfold.model.settings import Settings
 from pinfold.settings.build import build, require_sound
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.files import mark
-from pinfold.settings.parse_layer import Layer
-from pinfold.settings.sources import Source, Sources, list_sources, managed_files, watched
+from pinfold.settings.parse_layer import SettingsLayer
+from pinfold.settings.sources import LayerSource, Sources, list_sources, managed_files, watched
 
 _Marks: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]
 
@@ -27,7 +27,7 @@ MOST_RULES = 1 << 17
 """Rules whose shapes are kept: more than a settings file has room for, or each would be made repeatedly."""
 
 
-class Live:
+class LiveSettings:
     """The settings of a running session."""
 
     def __init__(
@@ -48,8 +48,8 @@ class Live:
         self._check_host = check_host
         self._report = report
         self._troubles: list[PolicyError] = []
-        self._listed: list[Source] = []
-        self._good: dict[str, Layer] = {}
+        self._listed: list[LayerSource] = []
+        self._good: dict[str, SettingsLayer] = {}
         """The last good contents of each file, kept though it may be gone: it may come back broken."""
         self._marks: _Marks = ()
         self._marks = self._look()
@@ -91,7 +91,7 @@ class Live:
         layers = [layer for source in self._listed for layer in [self._read(source)] if layer is not None]
         return build([*layers, default_layer()], self._shape, self._check_host, self._sources.held)
 
-    def _read(self, source: Source) -> Layer | None:
+    def _read(self, source: LayerSource) -> SettingsLayer | None:
         try:
             layer = source.read()
             if layer is not None:

@@ -17,27 +17,27 @@ from msgspec import Struct
 
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Origin
-from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
-from pinfold.settings.parse_layer import Entry, Layer, told
+from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, WrittenBy
+from pinfold.settings.parse_layer import SettingsLayer, WrittenValue, shown_origin
 
 _FENCE = {"sandbox.enabled": False, "sandbox.policy": "danger-full-access"}
 """What says whether there is a fence, and the value by which there is none."""
 
 
-class Merged(Struct, frozen=True):
+class MergedSettings(Struct, frozen=True):
     """What is in force; keys that nothing set are absent from `scalars` and `lists`."""
 
-    scalars: dict[str, Entry]
-    lists: dict[str, tuple[Entry, ...]]
+    scalars: dict[str, WrittenValue]
+    lists: dict[str, tuple[WrittenValue, ...]]
     notices: list[str]
     emptied: dict[str, Origin]
     """Lists that a trusted layer wrote as empty, which is not the same as not at all."""
 
 
-def merge(layers: Sequence[Layer]) -> Merged:
+def merge(layers: Sequence[SettingsLayer]) -> MergedSettings:
     """The values in force. `layers` may come in any order between names; within a name the first holds."""
     ordered = sorted(layers, key=lambda layer: LAYERS.index(layer.document.layer))
-    merged = Merged({}, {}, [notice for layer in ordered for notice in layer.notices], {})
+    merged = MergedSettings({}, {}, [notice for layer in ordered for notice in layer.notices], {})
     for key in TABLE:
         if key.is_scalar:
             entries = [layer.scalars[key.name] for layer in ordered if key.name in layer.scalars]
@@ -51,7 +51,7 @@ def merge(layers: Sequence[Layer]) -> Merged:
     return merged
 
 
-def _merge_scalar(key: Key, entries: list[Entry], merged: Merged) -> None:
+def _merge_scalar(key: Key, entries: list[WrittenValue], merged: MergedSettings) -> None:
     managed = [entry for entry in entries if entry.layer == "managed"]
     own = [entry for entry in entries if entry.layer in ("command line", "user")]
     offered = [entry for entry in entries if entry.layer in PROJECT_LAYERS]
@@ -66,24 +66,26 @@ def _merge_scalar(key: Key, entries: list[Entry], merged: Merged) -> None:
     if force is None:
         force = shipped[0]
     for entry in offered:
-        if key.who is not Who.ANYONE or key.rank(entry.value) > key.rank(force.value):
+        if key.who is not WrittenBy.ANYONE or key.rank(entry.value) > key.rank(force.value):
             merged.notices.append(_not_believed(key, [entry]))
         elif key.rank(entry.value) < key.rank(force.value):
             force = entry
     merged.scalars[key.name] = force
 
 
-def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged) -> None:
+def _merge_list(
+    key: Key, lists: list[tuple[SettingsLayer, list[WrittenValue]]], merged: MergedSettings
+) -> None:
     by_admin = any(layer.document.layer == "managed" for layer, _ in lists)
     is_grant = key.narrows is Direction.GRANT
-    kept: dict[object, Entry] = {}
+    kept: dict[object, WrittenValue] = {}
     replaced = any(layer.document.layer in LAYERS[:3] for layer, _ in lists)
     for layer, entries in lists:
         name = layer.document.layer
         if name == "default" and replaced:
             continue  # a shipped list stands until somebody trusted writes one
         new = [entry for entry in entries if not _is_in(kept, key, entry)]
-        if name in PROJECT_LAYERS and (is_grant or key.who is not Who.ANYONE):
+        if name in PROJECT_LAYERS and (is_grant or key.who is not WrittenBy.ANYONE):
             merged.notices.extend([_not_believed(key, new)] if new else [])
         elif is_grant and by_admin and name != "managed":
             merged.notices.extend([_managed_instead(key, new)] if new else [])
@@ -95,17 +97,17 @@ def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged
     merged.lists[key.name] = tuple(kept.values())
 
 
-def _is_in(kept: dict[object, Entry], key: Key, entry: Entry) -> bool:
+def _is_in(kept: dict[object, WrittenValue], key: Key, entry: WrittenValue) -> bool:
     found = kept.get(_identity(key, entry))
     return found is not None and found.value == entry.value
 
 
-def _identity(key: Key, entry: Entry) -> object:
+def _identity(key: Key, entry: WrittenValue) -> object:
     """Entries of a table are told apart by their name, so a more trusted layer's value holds."""
     return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
 
 
-def _keep_asking(merged: Merged, layers: Sequence[Layer]) -> None:
+def _keep_asking(merged: MergedSettings, layers: Sequence[SettingsLayer]) -> None:
     """A fence that a project alone has put up answers no questions.
 
     Where the user has none, each command is asked about that no rule covers. Inside a fence it would be
@@ -114,24 +116,24 @@ def _keep_asking(merged: Merged, layers: Sequence[Layer]) -> None:
     raised = [entry for name in _FENCE if (entry := merged.scalars[name]).layer in PROJECT_LAYERS]
     if not raised or not merged.scalars["sandbox.auto_allow"].value or not _has_fence(merged):
         return
-    own = Merged({}, {}, [], {})
+    own = MergedSettings({}, {}, [], {})
     for name in _FENCE:
         entries = [entry for entry in _of(layers, name) if entry.layer not in PROJECT_LAYERS]
         _merge_scalar(BY_NAME[name], entries, own)
     if _has_fence(own):
         return
-    merged.scalars["sandbox.auto_allow"] = Entry(False, raised[0].document, raised[0].path)
+    merged.scalars["sandbox.auto_allow"] = WrittenValue(False, raised[0].document, raised[0].path)
     merged.notices.append(
-        f"{told(raised[0].origin)}: the fence is this project's, and you have none: commands inside ask too "
-        "(`sandbox.auto_allow = false`)"
+        f"{shown_origin(raised[0].origin)}: this project turns the sandbox on and your settings turn it off,"
+        " so sandboxed commands ask too (`sandbox.auto_allow = false`)"
     )
 
 
-def _has_fence(merged: Merged) -> bool:
+def _has_fence(merged: MergedSettings) -> bool:
     return all(merged.scalars[name].value != bare for name, bare in _FENCE.items())
 
 
-def closes_over_hidden(managed: Sequence[Layer]) -> Entry | None:
+def closes_over_hidden(managed: Sequence[SettingsLayer]) -> WrittenValue | None:
     """The first entry by which the administrator hides or protects something.
 
     It holds for every command, so none may leave the sandbox. None where the administrator says
@@ -142,25 +144,25 @@ def closes_over_hidden(managed: Sequence[Layer]) -> Entry | None:
     return None if opened else next(held, None)
 
 
-def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
+def _close_over_hidden(merged: MergedSettings, layers: Sequence[SettingsLayer]) -> None:
     held = closes_over_hidden([layer for layer in layers if layer.document.layer == "managed"])
     # Somebody less trusted who closed it too, by a word that hides nothing, must not count as its closer.
     if held is None or merged.scalars["sandbox.allow_unsandboxed"].layer == "managed":
         return
-    merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held.document, held.path)
+    merged.scalars["sandbox.allow_unsandboxed"] = WrittenValue(False, held.document, held.path)
     for entry in _of(layers, "sandbox.allow_unsandboxed"):
         if entry.value and entry.layer != "default":
             merged.notices.append(
-                f"{told(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
-                f" {told(held.origin)} hides or protects something from every command"
+                f"{shown_origin(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
+                f" {shown_origin(held.origin)} hides or protects something from every command"
             )
 
 
-def _of(layers: Sequence[Layer], name: str) -> list[Entry]:
+def _of(layers: Sequence[SettingsLayer], name: str) -> list[WrittenValue]:
     return [layer.scalars[name] for layer in layers if name in layer.scalars]
 
 
-def _close_exclusions(merged: Merged) -> None:
+def _close_exclusions(merged: MergedSettings) -> None:
     """A closed policy keeps only exclusions that its closer, or somebody more trusted, wrote."""
     closed = merged.scalars["sandbox.allow_unsandboxed"]
     if closed.value:
@@ -171,37 +173,37 @@ def _close_exclusions(merged: Merged) -> None:
     for entry in entries:
         if entry not in kept:
             merged.notices.append(
-                f"{told(entry.origin)}: `{shown(entry.value)}` of `sandbox.excluded_commands` does not count:"
-                f" {told(closed.origin)} sets `sandbox.allow_unsandboxed` to false"
+                f"{shown_origin(entry.origin)}: `{shown(entry.value)}` in `sandbox.excluded_commands`"
+                f" has no effect: {shown_origin(closed.origin)} sets `sandbox.allow_unsandboxed = false`"
             )
     merged.lists["sandbox.excluded_commands"] = kept
 
 
-def _capped(key: Key, entry: Entry, managed: Entry) -> str:
+def _capped(key: Key, entry: WrittenValue, managed: WrittenValue) -> str:
     return (
-        f"{told(entry.origin)}: `{key.name} = {shown(entry.value)}` is not used:"
-        f" the administrator limits it to `{shown(managed.value)}` ({told(managed.origin)})"
+        f"{shown_origin(entry.origin)}: `{key.name} = {shown(entry.value)}` is not used:"
+        f" the administrator limits it to `{shown(managed.value)}` ({shown_origin(managed.origin)})"
     )
 
 
-def _managed_instead(key: Key, entries: list[Entry]) -> str:
+def _managed_instead(key: Key, entries: list[WrittenValue]) -> str:
     return (
-        f"{told(entries[0].origin)}: {_listed(entries)} in `{key.name}` is not used:"
+        f"{shown_origin(entries[0].origin)}: {_listed(entries)} in `{key.name}` is not used:"
         " the administrator's list replaces it"
     )
 
 
-def _not_believed(key: Key, entries: list[Entry]) -> str:
+def _not_believed(key: Key, entries: list[WrittenValue]) -> str:
     what = f"{_listed(entries)} in `{key.name}`"
     if key.is_scalar:
         what = f"`{key.name} = {shown(entries[0].value)}`"
     return (
-        f"{told(entries[0].origin)}: {what} is not believed: a project can only narrow;"
+        f"{shown_origin(entries[0].origin)}: {what} is not believed: a project can only narrow;"
         " if you want it, put it in your own settings (~/.config/pinfold/settings.toml)"
     )
 
 
-def _listed(entries: list[Entry]) -> str:
+def _listed(entries: list[WrittenValue]) -> str:
     """The first few: a repository must not be able to fill the screen."""
     first = ", ".join(f"`{shown(entry.value)}`" for entry in entries[:3])
     return f"{first} and {len(entries) - 3} more" if len(entries) > 3 else first
@@ -244,7 +246,7 @@ _INSISTED: dict[str, object] = {
 managed file's own value of it holds, but for `danger-full-access`."""
 
 
-def bind(merged: Merged, managed: list[Layer]) -> None:
+def bind(merged: MergedSettings, managed: list[SettingsLayer]) -> None:
     """The `[admin]` table has the last word."""
     for control, word, name, most in _BINDINGS:
         rank = BY_NAME[name].rank
@@ -272,11 +274,12 @@ def bind(merged: Merged, managed: list[Layer]) -> None:
     mode = merged.scalars["mode"]
     if mode.value == "run_everything" and not forbids.value:
         merged.notices.append(
-            f"{told(mode.origin)}: `mode = run_everything` is switched off ({told(forbids.origin)})"
+            f"{shown_origin(mode.origin)}: `mode = run_everything` has no effect:"
+            f" {shown_origin(forbids.origin)} sets `admin.run_everything = false`"
         )
 
 
-def _close_ways_out(merged: Merged) -> None:
+def _close_ways_out(merged: MergedSettings) -> None:
     """No command leaves the sandbox by a value that no managed file set."""
     control = "admin.sandboxing"
     for name, closed in _MANAGED_ALONE.items():
@@ -288,17 +291,17 @@ def _close_ways_out(merged: Merged) -> None:
             _empty(merged, control, name)
 
 
-def _empty(merged: Merged, control: str, name: str) -> None:
+def _empty(merged: MergedSettings, control: str, name: str) -> None:
     entries, closed = merged.lists.get(name), merged.scalars[control]
     if entries:
         merged.notices.append(
-            f"{told(entries[0].origin)}: `{name}` is not used: `{control}` is `{shown(closed.value)}`"
-            f" ({told(closed.origin)})"
+            f"{shown_origin(entries[0].origin)}: `{name}` is not used: `{control}` is `{shown(closed.value)}`"
+            f" ({shown_origin(closed.origin)})"
         )
         merged.lists[name] = ()
 
 
-def insisting(managed: list[Layer]) -> list[str]:
+def insisting(managed: list[SettingsLayer]) -> list[str]:
     """The keys by whose managed value there must be a sandbox; what a managed file hides closes the last."""
     wanted = {"admin.sandboxing": "enabled", "sandbox.enabled": True, "sandbox.allow_unsandboxed": False}
     said = {
@@ -312,11 +315,11 @@ def insisting(managed: list[Layer]) -> list[str]:
     return found
 
 
-def _put(merged: Merged, control: str, name: str, value: object) -> None:
+def _put(merged: MergedSettings, control: str, name: str, value: object) -> None:
     was, entry = merged.scalars[name], merged.scalars[control]
     if was.layer != "default":
         merged.notices.append(
-            f"{told(was.origin)}: `{name} = {shown(was.value)}` is not used:"
-            f" `{control}` is `{shown(entry.value)}` ({told(entry.origin)})"
+            f"{shown_origin(was.origin)}: `{name} = {shown(was.value)}` is not used:"
+            f" `{control}` is `{shown(entry.value)}` ({shown_origin(entry.origin)})"
         )
-    merged.scalars[name] = Entry(value, entry.document, entry.path)
+    merged.scalars[name] = WrittenValue(value, entry.document, entry.path)

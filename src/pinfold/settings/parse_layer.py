@@ -23,8 +23,8 @@ from pinfold.settings.keys import (
     SECTIONS,
     Direction,
     Key,
-    Kind,
-    Who,
+    ValueKind,
+    WrittenBy,
 )
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
@@ -36,7 +36,7 @@ MOST_OF_A_PROJECT = 1_000
 """Entries of all lists together: each one in a project's file makes every answer slower."""
 
 
-class Entry(Struct, frozen=True):
+class WrittenValue(Struct, frozen=True):
     """One scalar, or one entry of a list or table, and where it was written."""
 
     value: object
@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True):
         return self.document.layer
 
 
-class Example(Struct, frozen=True):
+class RuleExample(Struct, frozen=True):
     """A line that the author of a `[[rule]]` says must, or must not, match."""
 
     decision: str
@@ -64,20 +64,20 @@ class Example(Struct, frozen=True):
     path: tuple[str | int, ...]
 
 
-class Layer(Struct, frozen=True):
+class SettingsLayer(Struct, frozen=True):
     document: Document
-    scalars: dict[str, Entry]
-    lists: dict[str, list[Entry]]
+    scalars: dict[str, WrittenValue]
+    lists: dict[str, list[WrittenValue]]
     """Present, though perhaps empty, for each list key the document sets."""
-    examples: list[Example]
+    examples: list[RuleExample]
     notices: list[str]
     seen: set[tuple[str, str]] = set()
     """Each list key and the spelling of what was added to it: a list may be as long as a file."""
 
 
-def read_layer(document: Document) -> Layer:
+def read_layer(document: Document) -> SettingsLayer:
     """The layer in a document, or a `PolicyError` at the first thing that cannot stand."""
-    layer = Layer(document, {}, {}, [], [])
+    layer = SettingsLayer(document, {}, {}, [], [])
     for name, value in document.data.items():
         if name == "rule":
             _read_rules(layer, value)
@@ -90,7 +90,7 @@ def read_layer(document: Document) -> Layer:
     return layer
 
 
-def _read_section(layer: Layer, section: str, values: object) -> None:
+def _read_section(layer: SettingsLayer, section: str, values: object) -> None:
     if not isinstance(values, dict):
         raise layer.document.error((section,), f"`{section}` must be a table", f"[{section}]", key=True)
     for name, value in values.items():
@@ -101,13 +101,13 @@ def _read_section(layer: Layer, section: str, values: object) -> None:
         _read_key(layer, key, value)
 
 
-def _read_key(layer: Layer, key: Key, value: object) -> None:
+def _read_key(layer: SettingsLayer, key: Key, value: object) -> None:
     document, path = layer.document, key.path
-    if key.who is Who.MANAGED and document.layer not in ("managed", "default", "session"):
+    if key.who is WrittenBy.MANAGED and document.layer not in ("managed", "default", "session"):
         raise document.error(path, f"`{key.name}` may stand only in a managed file", key=True)
     try:
         if key.is_scalar:
-            layer.scalars[key.name] = Entry(check_scalar(key, value), document, path)
+            layer.scalars[key.name] = WrittenValue(check_scalar(key, value), document, path)
             return
         entries = layer.lists.setdefault(key.name, [])
         for step, checked in check_entries(key, value):
@@ -116,18 +116,20 @@ def _read_key(layer: Layer, key: Key, value: object) -> None:
         raise document.error((*path, *bad.path), bad.message, bad.help) from None
 
 
-def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") -> Entry:
+def _entry(layer: SettingsLayer, key: Key, value: object, path: Path, reason: str = "") -> WrittenValue:
     if isinstance(value, str):
         _look_for_invisible(layer, key, value, path)
         _look_for_everything(layer, key, value, path)
         value = _anchored(layer.document, key, value)
-    return Entry(value, layer.document, path, reason)
+    return WrittenValue(value, layer.document, path, reason)
 
 
-def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
+def _add(layer: SettingsLayer, entries: list[WrittenValue], key: Key, entry: WrittenValue) -> None:
     spelled = (key.name, repr(entry.value))
     if spelled in layer.seen:
-        layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
+        layer.notices.append(
+            f"{shown_origin(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`"
+        )
     layer.seen.add(spelled)
     if layer.document.layer in PROJECT_LAYERS and len(layer.seen) > MOST_OF_A_PROJECT:
         message = f"a project's file may have {MOST_OF_A_PROJECT:,} entries, and this is one more"
@@ -137,40 +139,40 @@ def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
     entries.append(entry)
 
 
-def _look_for_invisible(layer: Layer, key: Key, text: str, path: Path) -> None:
+def _look_for_invisible(layer: SettingsLayer, key: Key, text: str, path: Path) -> None:
     """A permissive entry that does not read as what it is refuses; another one is told."""
     found = first_invisible(text)
     if not found:
         return
     message = f"`{visible(text)}` in `{key.name}` holds an invisible character, {found}"
-    if key.narrows is Direction.GRANT and key.kind in (Kind.RULES, Kind.HOSTS):
+    if key.narrows is Direction.GRANT and key.kind in (ValueKind.RULES, ValueKind.HOSTS):
         raise layer.document.error(path, message, "remove the character, or write the entry anew")
-    layer.notices.append(f"{told(layer.document.origin(path))}: {message}")
+    layer.notices.append(f"{shown_origin(layer.document.origin(path))}: {message}")
 
 
-def _look_for_everything(layer: Layer, key: Key, text: str, path: Path) -> None:
+def _look_for_everything(layer: SettingsLayer, key: Key, text: str, path: Path) -> None:
     """Every host at once is `network.access`, which the administrator can cap."""
-    if key.narrows is Direction.GRANT and key.kind is Kind.HOSTS and text.partition(":")[0] == "*":
+    if key.narrows is Direction.GRANT and key.kind is ValueKind.HOSTS and text.partition(":")[0] == "*":
         message = f"`{visible(text[:60])}` in `{key.name}` would be every host"
         raise layer.document.error(path, message, 'name the hosts, or set `network.access` to "all"')
 
 
 def _anchored(document: Document, key: Key, text: str) -> str:
     """A project's own restriction on a relative path is about that project, not about other roots."""
-    if document.layer not in PROJECT_LAYERS or not document.root or key.kind is not Kind.PATHS:
+    if document.layer not in PROJECT_LAYERS or not document.root or key.kind is not ValueKind.PATHS:
         return text
     is_name = key.name in ("filesystem.hide", "filesystem.protect") and "/" not in text.rstrip("/")
     return text if is_name or text.startswith(("/", "~")) else os.path.join(document.root, text)
 
 
-def _read_rules(layer: Layer, tables: object) -> None:
+def _read_rules(layer: SettingsLayer, tables: object) -> None:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise layer.document.error(("rule",), "`rule` must be written as [[rule]] tables", key=True)
     for index, table in enumerate(tables):
         _read_rule(layer, table, ("rule", index))
 
 
-def _read_rule(layer: Layer, table: dict[str, object], path: Path) -> None:
+def _read_rule(layer: SettingsLayer, table: dict[str, object], path: Path) -> None:
     document = layer.document
     for name in table:
         if name not in RULE_KEYS:
@@ -194,12 +196,12 @@ def _read_rule(layer: Layer, table: dict[str, object], path: Path) -> None:
         _read_examples(layer, decision, command, table.get(name, []), (*path, name))
 
 
-def _read_examples(layer: Layer, decision: str, command: str, lines: object, path: Path) -> None:
+def _read_examples(layer: SettingsLayer, decision: str, command: str, lines: object, path: Path) -> None:
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise layer.document.error(path, f"`{path[-1]}` of a rule must be a list of command lines")
     for index, line in enumerate(lines):
         matches = path[-1] == "match"
-        layer.examples.append(Example(decision, command, line, matches, layer.document, (*path, index)))
+        layer.examples.append(RuleExample(decision, command, line, matches, layer.document, (*path, index)))
 
 
 def _unknown(document: Document, path: Path, known: list[str]) -> PolicyError:
@@ -215,7 +217,7 @@ def _unknown(document: Document, path: Path, known: list[str]) -> PolicyError:
     return document.error(path, f"unknown key `{visible(shown)}`", suggestion, key=True)
 
 
-def told(origin: Origin) -> str:
+def shown_origin(origin: Origin) -> str:
     """An origin for a person's terminal."""
     return visible(str(origin))
 

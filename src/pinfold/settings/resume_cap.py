@@ -9,9 +9,9 @@ from typing import Any
 
 from pinfold.model.settings import Settings
 from pinfold.settings.defaults import default_data, default_layer
-from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, Kind
-from pinfold.settings.merge import Merged, shown
-from pinfold.settings.parse_layer import Entry, Layer, read_layer
+from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, ValueKind
+from pinfold.settings.merge import MergedSettings, shown
+from pinfold.settings.parse_layer import SettingsLayer, WrittenValue, read_layer
 from pinfold.settings.toml import Document
 
 LAYER = "session"
@@ -35,7 +35,7 @@ def effective_defaults() -> dict[str, Any]:
     return effective(build([default_layer()], _no_shape))
 
 
-def held_layer(held: Mapping[str, object]) -> Layer:
+def held_layer(held: Mapping[str, object]) -> SettingsLayer:
     """The values as a layer, with a default for each key that it does not name.
 
     Raises a `PolicyError` for what is no value of its key.
@@ -49,7 +49,7 @@ def held_layer(held: Mapping[str, object]) -> Layer:
     return read_layer(Document(LAYER, "", "", data, told="what the session had"))
 
 
-def hold(merged: Merged, held: Layer) -> None:
+def hold(merged: MergedSettings, held: SettingsLayer) -> None:
     """Narrows merged values to what the session had."""
     for key in TABLE:
         if key.name in _IN_OTHERS:
@@ -60,7 +60,7 @@ def hold(merged: Merged, held: Layer) -> None:
             _hold_list(merged, key, held.lists.get(key.name, []))
 
 
-def _hold_scalar(merged: Merged, key: Key, before: Entry) -> None:
+def _hold_scalar(merged: MergedSettings, key: Key, before: WrittenValue) -> None:
     now = merged.scalars[key.name]
     if key.rank(before.value) < key.rank(now.value):
         merged.scalars[key.name] = before
@@ -69,7 +69,7 @@ def _hold_scalar(merged: Merged, key: Key, before: Entry) -> None:
         )
 
 
-def _hold_list(merged: Merged, key: Key, before: list[Entry]) -> None:
+def _hold_list(merged: MergedSettings, key: Key, before: list[WrittenValue]) -> None:
     now = merged.lists.get(key.name, ())
     if key.narrows is Direction.RESTRICT:
         known = [entry.value for entry in now]
@@ -91,7 +91,9 @@ def with_change(held: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str,
         for last, value in named:
             name = f"{section}.{last}" if last else section
             key = BY_NAME.get(name)
-            if key is None or (not key.is_scalar and key.kind in (Kind.TEXT_TABLE, Kind.LIST_TABLE)):
+            if key is None or (
+                not key.is_scalar and key.kind in (ValueKind.TEXT_TABLE, ValueKind.LIST_TABLE)
+            ):
                 continue
             before = widened.get(name)
             is_list = key.narrows is Direction.GRANT and isinstance(value, list | tuple)
@@ -103,7 +105,13 @@ def _written(key: Key, value: Any) -> Any:
     """As a file has it: a duration with its unit, no limit as an empty text."""
     if value is None:
         return ""
-    return f"{value:g}s" if key.kind is Kind.DURATION else f"{value}B" if key.kind is Kind.SIZE else value
+    return (
+        f"{value:g}s"
+        if key.kind is ValueKind.DURATION
+        else f"{value}B"
+        if key.kind is ValueKind.SIZE
+        else value
+    )
 
 
 def _no_shape(text: str) -> Any:

@@ -14,7 +14,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
 from pinfold.settings.files import is_for_everybody, is_own, list_directory, read_text
-from pinfold.settings.parse_layer import Layer, read_layer
+from pinfold.settings.parse_layer import SettingsLayer, read_layer
 from pinfold.settings.toml import Document, parse
 
 MANAGED = "/etc/pinfold/managed.toml"
@@ -132,50 +132,54 @@ def managed_files(sources: Sources) -> tuple[str, ...]:
     return ((sources.managed,) if sources.managed else ()) + extra
 
 
-class Source(Struct, frozen=True):
+class LayerSource(Struct, frozen=True):
     """One place that may hold a layer."""
 
     name: str
-    read: Callable[[], Layer | None]
+    read: Callable[[], SettingsLayer | None]
     """Raises `PolicyError` where it is broken; None where there is nothing."""
 
 
-def read_layers(sources: Sources) -> list[Layer]:
+def read_layers(sources: Sources) -> list[SettingsLayer]:
     """Every layer that is there, most trusted first."""
     found = [source.read() for source in list_sources(sources)]
     return [layer for layer in found if layer is not None]
 
 
-def list_sources(sources: Sources) -> list[Source]:
+def list_sources(sources: Sources) -> list[LayerSource]:
     """Most trusted first; a `PolicyError` where the managed directory is not the administrator's."""
     owned = sources.owned or sources.managed == MANAGED
-    found = [Source(path, partial(_layer, "managed", path, owned=owned)) for path in managed_files(sources)]
+    found = [
+        LayerSource(path, partial(_layer, "managed", path, owned=owned)) for path in managed_files(sources)
+    ]
     documents = _command_line(sources)
-    found += [Source(f"flags {document.file}", partial(read_layer, document)) for document in documents]
-    found.append(Source("user", partial(_user, sources)))
+    found += [LayerSource(f"flags {document.file}", partial(read_layer, document)) for document in documents]
+    found.append(LayerSource("user", partial(_user, sources)))
     for root in sources.projects:
-        found += [Source(path, partial(_layer, name, path, root)) for name, path in project_files(root)]
+        found += [LayerSource(path, partial(_layer, name, path, root)) for name, path in project_files(root)]
     for root in sources.above:
-        found += [Source(path, partial(_outer_layer, name, path, root)) for name, path in project_files(root)]
+        found += [
+            LayerSource(path, partial(_outer_layer, name, path, root)) for name, path in project_files(root)
+        ]
     return found
 
 
-def _layer(name: str, path: str, root: str = "", owned: bool = False) -> Layer | None:
+def _layer(name: str, path: str, root: str = "", owned: bool = False) -> SettingsLayer | None:
     text = read_text(path, root=root, owned=owned)
     return None if text is None else read_layer(parse(name, path, text, root))
 
 
-def _outer_layer(name: str, path: str, root: str) -> Layer | None:
+def _outer_layer(name: str, path: str, root: str) -> SettingsLayer | None:
     """A file that others may have put there says nothing, and breaks nothing."""
     if not os.path.lexists(path):
         return None
     if is_own(path):
         return _layer(name, path, root)
     notice = f"{visible(path)}: is not looked at: it belongs to another user"
-    return Layer(Document(name, "", "", {}, root), {}, {}, [], [notice])
+    return SettingsLayer(Document(name, "", "", {}, root), {}, {}, [], [notice])
 
 
-def _user(sources: Sources) -> Layer | None:
+def _user(sources: Sources) -> SettingsLayer | None:
     if sources.user_values is not None:
         values = _nested(sources.user_values)
         return read_layer(Document("user", "", "", values, told="the given `settings`"))

@@ -13,7 +13,7 @@ from pinfold.model.escape_text import is_invisible, visible
 from pinfold.model.locations import Origin
 
 if TYPE_CHECKING:
-    from pinfold.settings.toml_positions import Path, Place, Places
+    from pinfold.settings.toml_positions import Path, TomlPosition, TomlPositions
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
@@ -35,7 +35,7 @@ text that is never closed is a piece too: its end would be looked for from every
 class PlacedError(PolicyError):
     """A `PolicyError` that knows where in which file it is, for programs."""
 
-    def __init__(self, message: str, file: str, text: str, place: Place, help: str = "") -> None:
+    def __init__(self, message: str, file: str, text: str, place: TomlPosition, help: str = "") -> None:
         where = f"{visible(file)}:{place.line}"
         super().__init__(message, where=where, excerpt=excerpt(text, place), help=help)
         self.file = file
@@ -57,17 +57,17 @@ class Document:
         """The project it belongs to; relative paths of a project's restrictions start there."""
         self.told = told
         """What errors call it where it is no file and its layer says nothing to who gave it."""
-        self._places: Places | None = None
+        self._places: TomlPositions | None = None
 
     @property
-    def places(self) -> Places:
+    def places(self) -> TomlPositions:
         if self._places is None:
             from pinfold.settings.toml_positions import locate
 
             self._places = locate(self.text)
         return self._places
 
-    def place(self, path: Path, key: bool = False) -> Place | None:
+    def place(self, path: Path, key: bool = False) -> TomlPosition | None:
         """Where the value (or its key) stands; what has no place of its own is where its parent is."""
         if not self.text:
             return None
@@ -113,7 +113,7 @@ def _has_deep_key(text: str) -> bool:
 
 
 def _syntax_error(file: str, text: str, told: str) -> PolicyError:
-    from pinfold.settings.toml_positions import Place  # where something is wrong
+    from pinfold.settings.toml_positions import TomlPosition  # where something is wrong
 
     match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", told)
     message = _in_toml(_lowered(visible(told[: match.start()] if match else told)))
@@ -123,7 +123,7 @@ def _syntax_error(file: str, text: str, told: str) -> PolicyError:
         line, column = int(match[1]), int(match[2])
     start = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
     return PlacedError(
-        message, file, text, Place(line, column, 1, start), _syntax_help(message, text[start:])
+        message, file, text, TomlPosition(line, column, 1, start), _syntax_help(message, text[start:])
     )
 
 
@@ -147,7 +147,7 @@ def _lowered(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def excerpt(text: str, place: Place) -> str:
+def excerpt(text: str, place: TomlPosition) -> str:
     """The line with carets under the place; nothing in it can disturb a terminal."""
     line = text.split("\n")[place.line - 1].rstrip("\r")
     before, after = line[: place.column - 1], line[place.column - 1 :]

@@ -18,7 +18,7 @@ from msgspec import Struct
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class Place(Struct, frozen=True):
+class TomlPosition(Struct, frozen=True):
     """A stretch of the text; lines and columns count from 1."""
 
     line: int
@@ -32,10 +32,10 @@ class Place(Struct, frozen=True):
         return self.start + self.length
 
 
-class Places(Struct, frozen=True):
-    values: dict[Path, Place]
+class TomlPositions(Struct, frozen=True):
+    values: dict[Path, TomlPosition]
     """Every value, array elements and whole arrays included; not tables opened by a header."""
-    keys: dict[Path, Place]
+    keys: dict[Path, TomlPosition]
     """The key (its last part, where it is dotted) of each value, and the header of each table."""
     ends: dict[Path, int]
     """For a table with a header, `()` for the top: where its last own line ends."""
@@ -54,7 +54,7 @@ _SCALAR = re.compile(
 )
 
 
-def locate(text: str) -> Places:
+def locate(text: str) -> TomlPositions:
     """The places of everything in `text`, which must be valid TOML."""
     return _TomlScanner(text).document()
 
@@ -64,10 +64,10 @@ class _TomlScanner:
         self.text = text
         self.at = 0
         self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.places = Places({}, {}, {(): 0})
+        self.places = TomlPositions({}, {}, {(): 0})
         self.counts: dict[Path, int] = {}
 
-    def document(self) -> Places:
+    def document(self) -> TomlPositions:
         table: Path = ()
         self._skip(_TRIVIA)
         while self.at < len(self.text):
@@ -112,9 +112,9 @@ class _TomlScanner:
         self._skip(_BLANKS)
         self._value(path)
 
-    def _key(self) -> list[tuple[str, Place]]:
+    def _key(self) -> list[tuple[str, TomlPosition]]:
         """A dotted key; leaves the scanner at what follows it."""
-        parts: list[tuple[str, Place]] = []
+        parts: list[tuple[str, TomlPosition]] = []
         while True:
             self._skip(_BLANKS)
             start = self.at
@@ -174,9 +174,9 @@ class _TomlScanner:
         self.at = match.end()
         return match.group()
 
-    def _place(self, start: int, end: int) -> Place:
+    def _place(self, start: int, end: int) -> TomlPosition:
         line = bisect_right(self.lines, start)
-        return Place(line, start - self.lines[line - 1] + 1, end - start, start)
+        return TomlPosition(line, start - self.lines[line - 1] + 1, end - start, start)
 
 
 def _unquoted(key: str) -> str:

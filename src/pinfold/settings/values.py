@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from pinfold.model.escape_text import visible
-from pinfold.settings.keys import Key, Kind
+from pinfold.settings.keys import Key, ValueKind
 
 
 class BadValue(ValueError):  # noqa: N818 - it never leaves this package
@@ -84,7 +84,7 @@ def check_scalar(key: Key, value: object) -> object:
 
 def check_entries(key: Key, value: object) -> Iterator[tuple[tuple[str | int, ...], object]]:
     """The path within the value and the canonical form of each entry of a list or table key."""
-    if key.kind in (Kind.TEXT_TABLE, Kind.LIST_TABLE):
+    if key.kind in (ValueKind.TEXT_TABLE, ValueKind.LIST_TABLE):
         if not isinstance(value, dict):
             raise BadValue(f"`{key.name}` must be a table, not {_told(value)}", _EXAMPLES[key.kind])
         for name, inner in value.items():
@@ -246,34 +246,34 @@ def _proxy(key: Key, value: object) -> object:
     return text
 
 
-_SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
-    Kind.BOOL: _bool,
-    Kind.WORD: _word,
-    Kind.DURATION: _duration,
-    Kind.SIZE: _size,
-    Kind.COUNT: _count,
-    Kind.PATH: _path,
-    Kind.PROXY: _proxy,
+_SCALAR_CHECKS: dict[ValueKind, Callable[[Key, object], object]] = {
+    ValueKind.BOOL: _bool,
+    ValueKind.WORD: _word,
+    ValueKind.DURATION: _duration,
+    ValueKind.SIZE: _size,
+    ValueKind.COUNT: _count,
+    ValueKind.PATH: _path,
+    ValueKind.PROXY: _proxy,
 }
-_ENTRY_CHECKS: dict[Kind, Callable[[object, str], object]] = {
-    Kind.RULES: _text,
-    Kind.TEXTS: _text,
-    Kind.PATHS: _listed_path,
-    Kind.HOSTS: _host,
-    Kind.NAMES: _name_pattern,
-    Kind.PORTS: _port,
-    Kind.HOOKS: _hook,
-    Kind.TEXT_TABLE: _variable,
-    Kind.LIST_TABLE: _texts,
+_ENTRY_CHECKS: dict[ValueKind, Callable[[object, str], object]] = {
+    ValueKind.RULES: _text,
+    ValueKind.TEXTS: _text,
+    ValueKind.PATHS: _listed_path,
+    ValueKind.HOSTS: _host,
+    ValueKind.NAMES: _name_pattern,
+    ValueKind.PORTS: _port,
+    ValueKind.HOOKS: _hook,
+    ValueKind.TEXT_TABLE: _variable,
+    ValueKind.LIST_TABLE: _texts,
 }
-_EXAMPLES: dict[Kind, str] = {
-    Kind.RULES: 'such as ["git status", "npm test"]',
-    Kind.TEXTS: 'such as ["one", "two"]',
-    Kind.PATHS: 'such as ["~/cache", "/srv/data"]',
-    Kind.HOSTS: 'such as ["pypi.org", "*.example.com"]',
-    Kind.NAMES: 'such as ["CI", "AWS_*"]',
-    Kind.PORTS: "such as [3000, 8080]",
-    Kind.HOOKS: 'such as [["/usr/bin/check", "--strict"]]',
-    Kind.TEXT_TABLE: 'such as {CI = "1"}',
-    Kind.LIST_TABLE: 'such as {npm = ["~/.npmrc"]}',
+_EXAMPLES: dict[ValueKind, str] = {
+    ValueKind.RULES: 'such as ["git status", "npm test"]',
+    ValueKind.TEXTS: 'such as ["one", "two"]',
+    ValueKind.PATHS: 'such as ["~/cache", "/srv/data"]',
+    ValueKind.HOSTS: 'such as ["pypi.org", "*.example.com"]',
+    ValueKind.NAMES: 'such as ["CI", "AWS_*"]',
+    ValueKind.PORTS: "such as [3000, 8080]",
+    ValueKind.HOOKS: 'such as [["/usr/bin/check", "--strict"]]',
+    ValueKind.TEXT_TABLE: 'such as {CI = "1"}',
+    ValueKind.LIST_TABLE: 'such as {npm = ["~/.npmrc"]}',
 }

@@ -11,7 +11,7 @@ from posixpath import basename, dirname
 
 from pinfold import shell
 from pinfold.model.symlinks import real_path
-from pinfold.policy.grants import ANYWHERE, REMOVING, Ground, is_too_much
+from pinfold.policy.grants import ANYWHERE, REMOVING, GrantContext, is_too_much
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.shipped_protected import protected_by
 from pinfold.sandbox.backend import Request, Wanted
@@ -26,7 +26,7 @@ class Removals:
     def __init__(self) -> None:
         self._known: OrderedDict[int, tuple[str, ...]] = OrderedDict()
 
-    def around(self, wanted: Wanted, ground: Ground) -> str:
+    def around(self, wanted: Wanted, context: GrantContext) -> str:
         """The directory that this call is a step of deleting; empty if it is asked about by itself."""
         request, path = wanted.request, wanted.paths[0]
         if wanted.operation not in REMOVING or wanted.rule or not request or not request.entry:
@@ -35,15 +35,15 @@ class Removals:
         if protected_by(path, ANYWHERE, wanted.policy.protected):
             return ""
         if request.entry not in self._known:
-            self._known[request.entry] = _trees(request, ground)
+            self._known[request.entry] = _trees(request, context)
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return next((tree for tree in self._known[request.entry] if contains(tree, path)), "")
 
 
-def _trees(request: Request, ground: Ground) -> tuple[str, ...]:
+def _trees(request: Request, context: GrantContext) -> tuple[str, ...]:
     script = shell.parse(request.line)
-    known = {"HOME": ground.home, "PWD": request.cwd}
+    known = {"HOME": context.home, "PWD": request.cwd}
     named = (
         (part.directories == ((),), word.known(known) or "")
         for part in script.commands
@@ -55,7 +55,7 @@ def _trees(request: Request, ground: Ground) -> tuple[str, ...]:
         for is_here, name in named
         if name.startswith("/") or (is_here and name)
     )
-    return tuple(tree for tree in trees if _may_be_asked_for(tree, ground))
+    return tuple(tree for tree in trees if _may_be_asked_for(tree, context))
 
 
 def _real(path: str) -> str:
@@ -64,6 +64,6 @@ def _real(path: str) -> str:
     return os.path.join(real_path(dirname(plain)), basename(plain))
 
 
-def _may_be_asked_for(tree: str, ground: Ground) -> bool:
-    is_named = protected_by(tree, ANYWHERE, ground.policy.protected) is not None
-    return not (is_named or is_covered(tree, ground.writable) or is_too_much(tree, ground))
+def _may_be_asked_for(tree: str, context: GrantContext) -> bool:
+    is_named = protected_by(tree, ANYWHERE, context.policy.protected) is not None
+    return not (is_named or is_covered(tree, context.writable) or is_too_much(tree, context))

@@ -16,7 +16,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule
 from pinfold.model.symlinks import real_path
-from pinfold.policy.hidden_paths import Hiding
+from pinfold.policy.hidden_paths import HiddenTree
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found
@@ -87,7 +87,7 @@ class Surveyor:
         writes = policy.type is not PolicyType.WORKSPACE_READONLY
         rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
         # Their paths are known: no walk is to be made anew when one comes, or is granted.
-        hiding = Hiding(replace(policy, env_files=()), tops)
+        hiding = HiddenTree(replace(policy, env_files=()), tops)
         starts = (*tops, *_starts(hiding.globs, tops))
         looked = self._walk(policy, tops, (*rules, *self.git_rules), hiding).look(starts)
         git_rules = tuple(self._git_rules(looked, tops)) if rules else ()
@@ -154,7 +154,7 @@ class Surveyor:
         return (NameRule(place, why) for place, why in sorted(places.items()))
 
     def _walk(
-        self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: Hiding
+        self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: HiddenTree
     ) -> Walk:
         mapping = tuple((directory, patterns) for directory, patterns in policy.ignore_mapping.items())
         key = (tops, rules, (policy.hidden, mapping))

@@ -17,7 +17,7 @@ from itertools import islice
 from pinfold.model.protected_names import GIT
 from pinfold.model.symlinks import links_and_target
 from pinfold.policy.paths import is_covered
-from pinfold.policy.shipped_protected import ProtectedName, Reach, protected_names
+from pinfold.policy.shipped_protected import NameReach, ProtectedName, protected_names
 
 VARIABLES = (
     *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "GIT_CONFIG_GLOBAL"),
@@ -56,7 +56,7 @@ class StartupFiles:
                 yield path, f"the variable {variable} names it"
         first = _entries(self._home)
         for each in protected_names():
-            if each.reach is Reach.ANY and each.name.partition("/")[0] in first:
+            if each.reach is NameReach.ANY and each.name.partition("/")[0] in first:
                 yield from self._linked(each)
 
     def _linked(self, protected: ProtectedName) -> Iterator[tuple[str, str]]:

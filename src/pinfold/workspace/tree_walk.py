@@ -31,7 +31,7 @@ from pinfold.model.protected_names import (
     key_in,
     split_git_path,
 )
-from pinfold.policy.hidden_paths import Hiding, Names
+from pinfold.policy.hidden_paths import HiddenNames, HiddenTree
 from pinfold.workspace.dir_cache import MOST_TEXT, Mark, is_closed, listing, mark_of
 
 MOST_ENTRIES = 2_000_000
@@ -81,7 +81,7 @@ class Seen(Struct, frozen=True):
 class Walk:
     """The trees below some tops, held against one set of rules."""
 
-    def __init__(self, matcher: NameMatcher, hiding: Hiding) -> None:
+    def __init__(self, matcher: NameMatcher, hiding: HiddenTree) -> None:
         self.matcher = matcher
         self.hiding = hiding
         self.seen: dict[str, Seen] = {}
@@ -172,7 +172,7 @@ class Walk:
         path: str,
         mark: Mark | None,
         listed: "list[os.DirEntry[str]]",
-        hides: Names | None,
+        hides: HiddenNames | None,
     ) -> Seen:
         below: list[Step] = []
         protected: list[str] = []

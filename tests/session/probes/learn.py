@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pinfold
-from pinfold.policy.learning import Entry
+from pinfold.policy.learning import ProposedSetting
 from pinfold.session.learn import OTHERWISE, UNSEEN, Learned, Listener, accept, chosen, learn
 from pinfold.state.directory import approvals_file
 from tests.probe_module import probes_of, run
@@ -220,11 +220,11 @@ def what_is_learned_is_the_least_that_is_enough() -> None:
     with listening():
         learned, _, _ = learning(line, text="# mine\n[filesystem]\nhide = []  # kept\n")
         assert learned.proposal.entries == (
-            Entry("filesystem.git_writes", "true"),
-            Entry("filesystem.write", "~/new"),
-            Entry("filesystem.write", "~/out"),
-            Entry("network.allow", "nowhere.invalid:80"),
-            Entry("network.unix_sockets", "~/server"),
+            ProposedSetting("filesystem.git_writes", "true"),
+            ProposedSetting("filesystem.write", "~/new"),
+            ProposedSetting("filesystem.write", "~/out"),
+            ProposedSetting("network.allow", "nowhere.invalid:80"),
+            ProposedSetting("network.unix_sockets", "~/server"),
         ), learned
         work = os.getcwd()
         assert set(told(learned)) == {
@@ -253,9 +253,9 @@ def a_persons_answers_are_what_is_proposed() -> None:
         person,
     )
     assert learned.proposal.entries == (
-        Entry("filesystem.write", "~/cache"),
-        Entry("filesystem.write", "~/plain"),
-        Entry("network.allow", "yes.invalid:80"),
+        ProposedSetting("filesystem.write", "~/cache"),
+        ProposedSetting("filesystem.write", "~/plain"),
+        ProposedSetting("network.allow", "yes.invalid:80"),
     ), (learned, result)
     left = told(learned)
     assert left[f"{HOME}/no"] == left["no.invalid:80"] == "you said no", left
@@ -285,13 +285,17 @@ def sockets_that_a_pen_does_not_show_are_learned() -> None:
             os.unlink(path)
             os.rmdir(directory)
         assert len(learned.proposal.entries) == entries, (learned, result)
-        assert Entry("network.unix_sockets", path) in learned.proposal.entries or told(learned)[path]
+        assert (
+            ProposedSetting("network.unix_sockets", path) in learned.proposal.entries or told(learned)[path]
+        )
 
 
 def a_command_that_would_have_been_asked_about_is_learned() -> None:
     settings = "[sandbox]\nauto_allow = false\n"
     learned, _, result = learning("touch made", text=settings)
-    assert not result.ran and learned.proposal.entries == (Entry("commands.allow", "touch"),), learned
+    assert not result.ran and learned.proposal.entries == (ProposedSetting("commands.allow", "touch"),), (
+        learned
+    )
     assert UNSEEN in learned.notes
     accept(learned)
     with pinfold.Session([os.getcwd()], settings=learned.file) as session:
@@ -306,7 +310,7 @@ def what_other_settings_would_not_honour_is_not_proposed() -> None:
     write(".pinfold/settings.toml", "[filesystem]\ngit_writes = false\n")
     write("x")
     learned, _, _ = learning(f"git add x; mkdir {HOME}/new")
-    assert learned.proposal.entries == (Entry("filesystem.write", "~/new"),), learned
+    assert learned.proposal.entries == (ProposedSetting("filesystem.write", "~/new"),), learned
     assert told(learned) == {"filesystem.git_writes: true": OTHERWISE}
 
 

@@ -8,7 +8,7 @@ from pinfold.model.errors import ConfinementError
 
 
 def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
-    from pinfold.policy.prompt_text import Face, summarize
+    from pinfold.policy.prompt_text import AgentInterface, summarize
     from pinfold.session.judge import Judge, Talk
     from pinfold.settings.sources import find_project
     from pinfold.workspace.granted_paths import told
@@ -26,4 +26,4 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
         except ConfinementError as error:
             return Outcome(Opinion.NONE, context=f"No command can be run here: {error}.")
     policy = told(judge.law.policy, roots)
-    return Outcome(Opinion.NONE, context=summarize(policy, judge.law.settings, roots, Face.HOOK))
+    return Outcome(Opinion.NONE, context=summarize(policy, judge.law.settings, roots, AgentInterface.HOOK))
