@@ -448,7 +448,7 @@ def test_warnings(tmp_path: Path) -> None:
         assert len(told) == len(wanted), told
         assert all(part in line for part, line in zip(wanted, told, strict=True))
     settings = layered(tmp_path / "hook", user="[hooks]\nbefore_command = ['~/ok', '/ok', ['no', 'x']]")
-    assert ["the hook `no` has no whole path" in line for line in warnings(settings)] == [True]
+    assert ["the hook `no` is not an absolute path" in line for line in warnings(settings)] == [True]
     settings = layered(tmp_path / "twice", user="[commands]\nallow = ['npm', 'npm']")
     assert "`npm` is twice in `commands.allow`" in settings.notices[0]
 
