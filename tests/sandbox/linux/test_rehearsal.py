@@ -12,15 +12,16 @@ REHEARSED = """
 import gc, os, sys
 from pinfold.kernel.process import close_all_but
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.linux import assembly, charge, standing
+from pinfold.sandbox.linux.keeper import build_pen
+from pinfold.sandbox.linux.warden import config, remount
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
 gc.disable()
-charge.HOST, charge.BOUND = "", os.getcwd()
-standing.EMPTY = standing.VOID = os.getcwd()
+config.HOST, config.BOUND = "", os.getcwd()
+remount.EMPTY = remount.VOID = os.getcwd()
 operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
 neighbours = Neighbours()
-assembly.rehearse(operations, name_rules(()), neighbours)
+build_pen.rehearse(operations, name_rules(()), neighbours)
 made = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{number}")]
 close_all_but({0, 1, 2, *neighbours.descriptors})
 others = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]

@@ -28,10 +28,10 @@ from pinfold.sandbox.environment import HISTORIES
 from pinfold.sandbox.linux.host import start_command, warden_client
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.host.command import receive_terminal
-from pinfold.sandbox.linux.host.granter_client import Hand
+from pinfold.sandbox.linux.host.granter_client import GranterClient
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import Deed, End
+from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, MakeChange
 from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import LIVING, OPEN, SKIPPED, among_themselves, probes_of, run
@@ -966,21 +966,27 @@ def who_is_interrupted_leaves_no_deed_to_others() -> None:
     bench = Bench()
     here = os.stat(".")
     one, two = (
-        Deed("open", (End(bench.work, (here.st_dev, here.st_ino), name, None),), (CREATE, 0o600, 0o022), b"")
+        MakeChange(
+            FileChange(
+                "open",
+                (DirectoryEntry(bench.work, (here.st_dev, here.st_ino), name, None),),
+                (CREATE, 0o600, 0o022),
+            )
+        )
         for name in (b"one", b"two")
     )
-    hand = Hand(bench.session.keeping)
-    error, made = hand.do("do", one)
+    granter = GranterClient(bench.session.keeping)
+    error, made = granter.ask(one)
     assert not error and made is not None
     os.close(made)
     os.unlink("one")
     _interrupt_next(channel, "send")
     with pytest.raises(Interrupted):
-        hand.do("do", one)
-    error, made = hand.do("do", two)
+        granter.ask(one)
+    error, made = granter.ask(two)
     assert not error and made is not None
     assert os.readlink(f"/proc/self/fd/{channel.taken(made)}") == f"{bench.work}/two"
-    hand.close()
+    granter.close()
 
 
 def who_is_interrupted_leaves_no_command_running() -> None:

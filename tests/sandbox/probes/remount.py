@@ -15,6 +15,7 @@ from pinfold.sandbox.linux.host.session import LinuxSession
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
+from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.workspace.scan import Surveyor
 from tests.probe_module import OPEN, among_themselves, probes_of, run
 from tests.processes import wardens_of
@@ -283,10 +284,10 @@ def a_warden_hears_of_each_thing_once() -> None:
     with ends[1] as heard:
         heard.setblocking(False)
         session.hold(POLICY, Found(tuple(names[:601])))
-        assert channel.receive(heard)[0] == ("hold", (names[600],), ())
+        assert channel.receive(heard, HostOrder)[0] == Hold((names[600],), ())
         session.hold(POLICY, Found(tuple(names[:601])))
         session.hold(POLICY, Found(tuple(names[:601]), (names[0],)))
-        assert channel.receive(heard)[0] == ("hold", (), (names[0],))
+        assert channel.receive(heard, HostOrder)[0] == Hold((), (names[0],))
     ends[0].close()
     pen.refusals = wardens
     command.cancel()

@@ -13,10 +13,14 @@ from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.sandbox.linux.host.elevation import Elevating
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import Deed, End
-from pinfold.sandbox.linux.warden.violations import ASKED, WITHDRAWN
+from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange
+from pinfold.sandbox.linux.protocol.warden import CallAnswer, CallAsked, CallWithdrawn
 
-DEED = Deed("open", (End("/d", (1, 2), b"new", None),), (1, 0o644, 0o022))
+CHANGE = FileChange("open", (DirectoryEntry("/d", (1, 2), b"new", None),), (1, 0o644, 0o022))
+
+
+def asked(number: int) -> CallAsked:
+    return CallAsked(number, 7, 1, "sh", "", "", "outside", False, CHANGE)
 
 
 class Slow:
@@ -52,21 +56,21 @@ def test_callers_that_have_gone_are_not_remembered() -> None:
     refusals, slow = Refusals(ours), Slow()
     keeping: Any = SimpleNamespace(ask=lambda _: None)
     elevating = Elevating(slow, keeping)
-    hand: Any = SimpleNamespace(do=lambda *_: (0, None), close=lambda: None)
-    elevating.hand = hand
+    granter: Any = SimpleNamespace(ask=lambda _: (0, None), close=lambda: None)
+    elevating.granter = granter
     elevating.attend(refusals, SandboxPolicy())
     with warden:
-        channel.send(warden, (ASKED, 0, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
+        channel.send(warden, asked(0))
         for number in range(1, 2000):
-            channel.send(warden, (ASKED, number, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
-            channel.send(warden, (WITHDRAWN, number))
-        channel.send(warden, (ASKED, 2000, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
+            channel.send(warden, asked(number))
+            channel.send(warden, CallWithdrawn(number))
+        channel.send(warden, asked(2000))
         wait_until(lambda: elevating.alive.get((refusals, 2000)) is not None)
         (question,) = elevating.commands[7].questions.values()
         assert [call.id for call in question.calls.values()] == [0, 2000]
         assert {id_ for _, id_ in elevating.alive} == {0, 2000}
         slow.answered.set()
-        assert {channel.receive(warden)[0][1] for _ in range(2)} == {0, 2000}
+        assert {channel.receive(warden, CallAnswer)[0].id for _ in range(2)} == {0, 2000}
         wait_until(lambda: not elevating.alive)
     elevating.close()
     refusals.close()

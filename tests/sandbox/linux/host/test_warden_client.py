@@ -7,7 +7,7 @@ import pytest
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host.warden_client import SETTLING, Refusals
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.warden.violations import SETTLED
+from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder, Settled
 
 
 def test_what_cannot_be_sent_is_told_so() -> None:
@@ -19,9 +19,10 @@ def test_what_cannot_be_sent_is_told_so() -> None:
             while sent < 100_000:
                 refusals.hold((f"/{sent}",), ())
                 sent += 1
-        assert [channel.receive(warden)[0] for _ in range(sent)][-1] == ("hold", (f"/{sent - 1}",), ())
+        orders = [channel.receive(warden, HostOrder)[0] for _ in range(sent)]
+        assert orders[-1] == Hold((f"/{sent - 1}",), ())
         refusals.hold(("/again",), ())
-        assert channel.receive(warden)[0] == ("hold", ("/again",), ())
+        assert channel.receive(warden, HostOrder)[0] == Hold(("/again",), ())
     refusals.close()
 
 
@@ -56,7 +57,7 @@ def test_whoever_waits_for_a_warden_keeps_nobody_else_from_it(monkeypatch: pytes
 
     def wait(*_: object) -> None:
         was_locked.append(refusals.lock.locked())
-        channel.send(warden, (SETTLED, 1))
+        channel.send(warden, Settled(1))
 
     monkeypatch.setattr("pinfold.sandbox.linux.host.warden_client._wait", wait)
     with warden:

@@ -10,10 +10,11 @@ from tests.kernel.child import in_child
 from tests.sandbox.linux.warden.test_open import Unlucky
 
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import Deed
+from pinfold.sandbox.linux.protocol.file_change import FileChange
+from pinfold.sandbox.linux.protocol.warden import CallAnswer, CallAsked
 from pinfold.sandbox.linux.warden.elevation import Asking, Pending
 
-OPENED = Deed("open", (), (os.O_WRONLY, 0, 0), b"")
+OPENED = FileChange("open", (), (os.O_WRONLY, 0, 0))
 
 
 @pytest.mark.parametrize("giving", [0, errno.EMFILE, errno.ESRCH])
@@ -26,9 +27,10 @@ def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> No
         before = os.listdir("/proc/self/fd")
         for _ in range(10):
             caller = Unlucky(proc, b"", giving)
-            asking.pending[caller.id] = Pending(caller, OPENED, (), lambda _: None, (), False)
+            asked = CallAsked(caller.id, 1, 1, "sh", "", "", "", False, OPENED)
+            asking.pending[caller.id] = Pending(caller, asked, lambda _: None, (), False)
             granted = os.open(tmp_path / "granted", os.O_CREAT | os.O_WRONLY)
-            asking.answer(caller.id, 0, (), [channel.enclosed(granted)])
+            asking.answer(CallAnswer(caller.id, 0), [channel.enclosed(granted)])
             assert caller.answers == ([giving] if giving else [])
         assert os.listdir("/proc/self/fd") == before
 

@@ -6,7 +6,8 @@ from pinfold.model.violation import Violation
 from pinfold.sandbox.linux.host.warden_client import COMMANDS as KEPT
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.warden.violations import COMMANDS, PATHS, Records, Said
+from pinfold.sandbox.linux.protocol.warden import Denial
+from pinfold.sandbox.linux.warden.violations import COMMANDS, PATHS, Records
 
 
 def both() -> tuple[Records, Refusals]:
@@ -36,8 +37,8 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
 def test_what_came_of_asking_is_told() -> None:
     records, refusals = both()
     closed = NameRule("", "it is closed; a test said no", code=ViolationCode.OUTSIDE)
-    records.add(1, "open", "/a", closed, "sh", 7, Said("a test said no", "terminal"))
-    records.add(1, "open", "/b", closed, "sh", 7, Said("nobody can grant that", code="never"), "a remedy")
+    records.add(1, "open", "/a", closed, "sh", 7, Denial("a test said no", "terminal"))
+    records.add(1, "open", "/b", closed, "sh", 7, Denial("nobody can grant that", code="never"), "a remedy")
     first, second = refusals.of(1)
     assert (first.answered, first.asked_at, first.code) == ("a test said no", "terminal", "outside")
     assert (second.asked_at, second.code, second.remedy) == ("", "never", "a remedy")

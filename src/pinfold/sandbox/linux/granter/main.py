@@ -13,7 +13,8 @@ Facts that shape it:
   be another thing: so a file is opened, cut, linked or given a mode by the inode that was looked at
   (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
 - What was judged is a path, and commands of another session may have a granted directory for their project:
-  they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
+  they could move what is in it between the look and the change. So no pen moves anything meanwhile
+  (`warden.rename_lock`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
 - What has another name (a hard link) could be written by that for good, whatever was granted, and for how
@@ -52,12 +53,13 @@ from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
     COMPLETES,
-    LIKELY,
     MODE,
-    Deed,
-    End,
-    parse_deed,
-    thing_of,
+    ChangeDone,
+    CheckChange,
+    DirectoryEntry,
+    FileChange,
+    GranterRequest,
+    file_id,
 )
 from pinfold.sandbox.linux.protocol.rename_lock import kept_still
 
@@ -82,22 +84,22 @@ def serve(host: socket.socket) -> None:
     close_all_but({0, 1, 2, host.fileno()})
     capabilities.drop_all()
     serve_alone(keeper)
-    hand = Hand()
+    granter = Granter()
     channel.send(host, ("ready",))
     while True:
-        (kind, plain), _ = channel.receive(host)
-        error, made = hand.answer(kind, parse_deed(plain))
+        request, _ = channel.receive(host, GranterRequest)
+        error, made = granter.answer(request)
         letters = () if made is None else (channel.enclosed(made),)
-        channel.send(host, (error,), letters)
+        channel.send(host, ChangeDone(error), letters)
         for letter in letters:
             os.close(letter)
 
 
-class Hand:
+class Granter:
     def __init__(self) -> None:
         self.root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.held: list[int] = []
-        self.deeds: dict[str, Callable[[Deed, int], int | None]] = {
+        self.operations: dict[str, Callable[[FileChange, int], int | None]] = {
             "open": self.open,
             "mkdir": self.mkdir,
             "mknod": self.mknod,
@@ -110,13 +112,13 @@ class Hand:
             "chmod": self.chmod,
         }
 
-    def answer(self, kind: str, deed: Deed) -> tuple[int, int | None]:
+    def answer(self, request: GranterRequest) -> tuple[int, int | None]:
         """An errno and a descriptor; 0 is done."""
         try:
-            if kind == LIKELY:
-                return self.likely(deed), None
+            if isinstance(request, CheckChange):
+                return self.check(request.change), None
             with kept_still():
-                return 0, self.do(deed)
+                return 0, self.make(request.change)
         except Changed:
             return CHANGED, None
         except Completes:
@@ -127,97 +129,97 @@ class Hand:
             while self.held:
                 os.close(self.held.pop())
 
-    def likely(self, deed: Deed) -> int:
+    def check(self, change: FileChange) -> int:
         """The errno that it would end with for want of the user's own rights; 0 if none is in sight."""
-        for end in deed.ends[: 2 if deed.operation == "rename" else 1]:
-            parent = self.parent(end)
-            if _now(parent, end) != end.thing:
+        for entry in change.entries[: 2 if change.operation == "rename" else 1]:
+            parent = self.parent(entry)
+            if _now(parent, entry) != entry.file:
                 raise Changed
-            changes_thing = end.thing is not None and deed.operation in ("open", "truncate")
-            changes_names = deed.makes or deed.operation in ("unlink", "rmdir")
-            error = access_error(parent, end.name, os.W_OK) if changes_thing else 0
+            changes_file = entry.file is not None and change.operation in ("open", "truncate")
+            changes_names = change.makes or change.operation in ("unlink", "rmdir")
+            error = access_error(parent, entry.name, os.W_OK) if changes_file else 0
             if not error and changes_names:
                 error = access_error(parent, b"", os.W_OK | os.X_OK)
             if error:
                 return error
-        _require_no_repository(deed, self.parent(deed.ends[0]))
+        _require_no_repository(change, self.parent(change.entries[0]))
         return 0
 
-    def do(self, deed: Deed) -> int | None:
-        os.umask(deed.numbers[-1])
-        parent = self.parent(deed.ends[0])
-        _require_no_repository(deed, parent)
-        return self.deeds[deed.operation](deed, parent)
+    def make(self, change: FileChange) -> int | None:
+        os.umask(change.numbers[-1])
+        parent = self.parent(change.entries[0])
+        _require_no_repository(change, parent)
+        return self.operations[change.operation](change, parent)
 
-    def parent(self, end: End) -> int:
+    def parent(self, entry: DirectoryEntry) -> int:
         try:
             found = openat2(
-                self.root, end.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRICT
+                self.root, entry.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRICT
             )
         except OSError:
             raise Changed from None
         self.held.append(found)
         status = os.fstat(found)
-        if (status.st_dev, status.st_ino) != end.parent:
+        if (status.st_dev, status.st_ino) != entry.parent:
             raise Changed
         return found
 
-    def thing(self, parent: int, end: End, *kinds: int) -> int:
+    def file(self, parent: int, entry: DirectoryEntry, *kinds: int) -> int:
         """The very inode that was looked at, as an O_PATH descriptor."""
         try:
-            found = openat2(parent, end.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
+            found = openat2(parent, entry.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
         except OSError:
             raise Changed from None
         self.held.append(found)
-        kind, device, number = thing_of(os.fstat(found))
-        if (kind, device, number) != end.thing or kind not in kinds:
+        kind, device, number = file_id(os.fstat(found))
+        if (kind, device, number) != entry.file or kind not in kinds:
             raise Changed
         return found
 
-    # The deeds.
+    # The operations.
 
-    def open(self, deed: Deed, parent: int) -> int:
-        end, (flags, mode, _) = deed.ends[0], deed.numbers
+    def open(self, change: FileChange, parent: int) -> int:
+        entry, (flags, mode, _) = change.entries[0], change.numbers
         flags |= os.O_CLOEXEC | os.O_NOCTTY
-        if end.thing is None:
+        if entry.file is None:
             try:
                 new = flags & ~os.O_TRUNC | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                return os.open(end.name, new, mode & MODE, dir_fd=parent)
+                return os.open(entry.name, new, mode & MODE, dir_fd=parent)
             except FileExistsError:
                 raise Changed from None
-        inode = self.thing(parent, end, stat.S_IFREG)
+        inode = self.file(parent, entry, stat.S_IFREG)
         opened = reopen(inode, flags & ~(MAKING | os.O_NOFOLLOW))
         if flags & os.O_TRUNC:
             os.ftruncate(opened, 0)
         return opened
 
-    def mkdir(self, deed: Deed, parent: int) -> None:
-        self._require_free(deed, parent)
-        os.mkdir(deed.ends[0].name, deed.numbers[0] & MODE, dir_fd=parent)
+    def mkdir(self, change: FileChange, parent: int) -> None:
+        self._require_free(change, parent)
+        os.mkdir(change.entries[0].name, change.numbers[0] & MODE, dir_fd=parent)
 
-    def mknod(self, deed: Deed, parent: int) -> None:
-        self._require_free(deed, parent)
-        os.mknod(deed.ends[0].name, deed.numbers[0] & (0o170000 | MODE), dir_fd=parent)
+    def mknod(self, change: FileChange, parent: int) -> None:
+        self._require_free(change, parent)
+        os.mknod(change.entries[0].name, change.numbers[0] & (0o170000 | MODE), dir_fd=parent)
 
-    def symlink(self, deed: Deed, parent: int) -> None:
-        self._require_free(deed, parent)
-        os.symlink(deed.text, deed.ends[0].name, dir_fd=parent)
+    def symlink(self, change: FileChange, parent: int) -> None:
+        self._require_free(change, parent)
+        os.symlink(change.text, change.entries[0].name, dir_fd=parent)
 
-    def link(self, deed: Deed, parent: int) -> None:
-        self._require_free(deed, parent)
-        source = deed.ends[1]
-        inode = self.thing(self.parent(source), source, stat.S_IFREG, stat.S_IFLNK)
-        self._link(inode, parent, deed.ends[0].name)
+    def link(self, change: FileChange, parent: int) -> None:
+        self._require_free(change, parent)
+        source = change.entries[1]
+        inode = self.file(self.parent(source), source, stat.S_IFREG, stat.S_IFLNK)
+        self._link(inode, parent, change.entries[0].name)
 
-    def rename(self, deed: Deed, parent: int) -> None:
-        target, source = deed.ends
-        if _now(parent, target) != target.thing or deed.numbers[0] & RENAME_EXCHANGE:
+    def rename(self, change: FileChange, parent: int) -> None:
+        target, source = change.entries
+        if _now(parent, target) != target.file or change.numbers[0] & RENAME_EXCHANGE:
             raise Changed
         origin = self.parent(source)
-        inode = self.thing(origin, source, stat.S_IFREG)
+        inode = self.file(origin, source, stat.S_IFREG)
         is_copied = os.fstat(inode).st_nlink > 1
-        self._replace(self._copy if is_copied else self._link, inode, parent, target.name, deed.numbers[0])
-        if _now(origin, source) == source.thing:
+        self._replace(self._copy if is_copied else self._link, inode, parent, target.name, change.numbers[0])
+        if _now(origin, source) == source.file:
             os.unlink(source.name, dir_fd=origin)
         if not is_copied and os.fstat(inode).st_nlink > 1:  # it got one just then
             self._replace(self._copy, inode, parent, target.name)
@@ -234,24 +236,24 @@ class Hand:
             os.unlink(beside, dir_fd=parent)
             raise
 
-    def unlink(self, deed: Deed, parent: int) -> None:
-        self._require_same(deed, parent)
-        os.unlink(deed.ends[0].name, dir_fd=parent)
+    def unlink(self, change: FileChange, parent: int) -> None:
+        self._require_same(change, parent)
+        os.unlink(change.entries[0].name, dir_fd=parent)
 
-    def rmdir(self, deed: Deed, parent: int) -> None:
-        self._require_same(deed, parent)
-        os.rmdir(deed.ends[0].name, dir_fd=parent)
+    def rmdir(self, change: FileChange, parent: int) -> None:
+        self._require_same(change, parent)
+        os.rmdir(change.entries[0].name, dir_fd=parent)
 
-    def truncate(self, deed: Deed, parent: int) -> None:
-        opened = reopen(self.thing(parent, deed.ends[0], stat.S_IFREG), os.O_WRONLY)
+    def truncate(self, change: FileChange, parent: int) -> None:
+        opened = reopen(self.file(parent, change.entries[0], stat.S_IFREG), os.O_WRONLY)
         try:
-            os.ftruncate(opened, deed.numbers[0])
+            os.ftruncate(opened, change.numbers[0])
         finally:
             os.close(opened)
 
-    def chmod(self, deed: Deed, parent: int) -> None:
-        inode = self.thing(parent, deed.ends[0], stat.S_IFREG, stat.S_IFDIR)
-        os.chmod(f"/proc/self/fd/{inode}", deed.numbers[0] & MODE)
+    def chmod(self, change: FileChange, parent: int) -> None:
+        inode = self.file(parent, change.entries[0], stat.S_IFREG, stat.S_IFDIR)
+        os.chmod(f"/proc/self/fd/{inode}", change.numbers[0] & MODE)
 
     @staticmethod
     def _link(inode: int, parent: int, name: bytes) -> None:
@@ -272,33 +274,33 @@ class Hand:
                     left -= done
                 os.fchmod(made, stat.S_IMODE(status.st_mode) & MODE)
                 os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
-                Hand._link(made, parent, name)
+                Granter._link(made, parent, name)
             finally:
                 os.close(made)
         finally:
             os.close(read)
 
     @staticmethod
-    def _require_free(deed: Deed, parent: int) -> None:
-        if _now(parent, deed.ends[0]) is not None:
+    def _require_free(change: FileChange, parent: int) -> None:
+        if _now(parent, change.entries[0]) is not None:
             raise Changed
 
     @staticmethod
-    def _require_same(deed: Deed, parent: int) -> None:
-        if _now(parent, deed.ends[0]) != deed.ends[0].thing:
+    def _require_same(change: FileChange, parent: int) -> None:
+        if _now(parent, change.entries[0]) != change.entries[0].file:
             raise Changed
 
 
-def _require_no_repository(deed: Deed, parent: int) -> None:
-    end = deed.ends[0]
-    if end.thing is not None or not deed.makes or is_git_by_name(end.directory):
+def _require_no_repository(change: FileChange, parent: int) -> None:
+    entry = change.entries[0]
+    if entry.file is not None or not change.makes or is_git_by_name(entry.directory):
         return
-    if completes(folded(os.fsdecode(end.name)), lambda other: may_exist(parent, other)):
+    if completes(folded(os.fsdecode(entry.name)), lambda other: may_exist(parent, other)):
         raise Completes
 
 
-def _now(parent: int, end: End) -> tuple[int, int, int] | None:
+def _now(parent: int, entry: DirectoryEntry) -> tuple[int, int, int] | None:
     try:
-        return thing_of(os.stat(end.name, dir_fd=parent, follow_symlinks=False))
+        return file_id(os.stat(entry.name, dir_fd=parent, follow_symlinks=False))
     except FileNotFoundError:
         return None

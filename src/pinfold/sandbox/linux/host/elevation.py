@@ -7,12 +7,12 @@ The life of a call (`Call`), by where it is kept:
 | `heard` | the thread that hears | what is known is settled; else it joins its like, as one question |
 | a question in `Command.waiting` | that fewer of the command's are open | a thread of `asking` has it |
 | a question with such a thread | a person | it is settled as they said, with all of its like |
-| `granting` | the `hand` | it is answered by what came of it |
+| `granting` | the granter | it is answered by what came of it |
 
 All the while it is in `alive`: who is not there any more has been answered, or nobody waits for it.
 
 Whatever a person, or a thousand programs, take their time with, no command waits that has nothing to do with
-it: what waits for a person or for the hand has threads of its own, and nobody has the lock meanwhile.
+it: what waits for a person or for the granter has threads of its own, and nobody has the lock meanwhile.
 
 - Like calls of a command are one question, and its answer holds for all of them, and for those that come
   later: a yes for this run until that has ended, and afterwards for those alone that wait for it.
@@ -25,7 +25,7 @@ import os
 import threading
 from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pinfold.model.codes import ViolationCode
 from pinfold.model.errors import ConfinementError
@@ -33,11 +33,17 @@ from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
-from pinfold.sandbox.linux.host.granter_client import Hand
+from pinfold.sandbox.linux.host.granter_client import GranterClient
 from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.host.warden_client import Refusals
-from pinfold.sandbox.linux.protocol.file_change import CHANGED, COMPLETES, DO, LIKELY, Deed, parse_deed
-from pinfold.sandbox.linux.warden.violations import OTHERWISE, Said
+from pinfold.sandbox.linux.protocol.file_change import (
+    CHANGED,
+    COMPLETES,
+    CheckChange,
+    FileChange,
+    MakeChange,
+)
+from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, Denial
 from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.thread_pool import Workers
 from pinfold.sandbox.threads import begin_thread
@@ -47,7 +53,7 @@ ASKING = 32
 COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
 UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: COMPLETING.why}
-"""Why the hand has not done something, where no errno says it."""
+"""Why the granter has not made a change, where no errno says it."""
 
 
 class Call(NamedTuple):
@@ -55,7 +61,7 @@ class Call(NamedTuple):
 
     refusals: Refusals
     id: int
-    deed: Deed
+    change: FileChange
 
     @property
     def key(self) -> "Key":
@@ -90,10 +96,10 @@ class Elevating:
     def __init__(self, elevation: Elevation, keeping: Keeping) -> None:
         """Raises OSError if there is nothing to hear wardens by."""
         self.elevation = elevation
-        self.hand = Hand(keeping)
+        self.granter = GranterClient(keeping)
         self.lock = threading.Lock()
         """Of commands, their questions and calls, and of wardens; held for moments."""
-        self.heard: deque[tuple[Any, ...]] = deque()
+        self.heard: deque[tuple[Refusals, SandboxPolicy, CallAsked]] = deque()
         """What a warden has told of a call, by whoever read it."""
         self.alive: dict[Key, Question | None] = {}
         """Calls that somebody waits for, and the question of each, once it has one."""
@@ -122,9 +128,9 @@ class Elevating:
         """Hears a new pen's warden."""
         warden = refusals.warden.fileno()
 
-        def asked(id_: int, *fields: Any) -> None:
-            self.alive[refusals, id_] = None
-            self.heard.append((refusals, policy, id_, *fields))
+        def asked(call: CallAsked) -> None:
+            self.alive[refusals, call.id] = None
+            self.heard.append((refusals, policy, call))
             self._wake()
 
         refusals.asked = asked
@@ -145,7 +151,7 @@ class Elevating:
         self._wake()
         self.granting.close()
         self.asking.close()
-        self.hand.close()
+        self.granter.close()
 
     def _wake(self) -> None:
         # Under the lock: once closed, its number may be a file of somebody else's.
@@ -166,12 +172,11 @@ class Elevating:
                 if refusals is None or not self._read(refusals):
                     self._forget(descriptor)
             while self.heard:
-                refusals, policy, id_, *told = self.heard.popleft()
+                refusals, policy, asked = self.heard.popleft()
                 try:
-                    self._take(refusals, policy, id_, *told)
+                    self._take(refusals, policy, asked)
                 except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
-                    said = Said(f"the question failed: {error}")
-                    self._answer((refusals, id_), OTHERWISE, said)
+                    self._deny((refusals, asked.id), Denial(f"the question failed: {error}"))
         self.poll.close()
         with self.lock:
             os.close(self.wake)
@@ -201,39 +206,26 @@ class Elevating:
             if question is not None:
                 question.calls.pop(key, None)
 
-    def _take(
-        self,
-        refusals: Refusals,
-        policy: SandboxPolicy,
-        id_: int,
-        tag: int,
-        pid: int,
-        program: str,
-        rule: str,
-        why: str,
-        code: str,
-        is_git_writes: bool,
-        plain: Any,
-    ) -> None:
-        deed = parse_deed(plain)
+    def _take(self, refusals: Refusals, policy: SandboxPolicy, asked: CallAsked) -> None:
+        change = asked.change
         wanted = Wanted(
             policy,
-            self.requests.get(tag),
-            deed.operation,
-            deed.paths,
-            os.fsdecode(deed.text),
-            deed.modes,
-            rule,
-            why,
-            ViolationCode(code),
-            is_git_writes,
-            program,
-            pid,
+            self.requests.get(asked.tag),
+            change.operation,
+            change.paths,
+            os.fsdecode(change.text),
+            change.modes,
+            asked.rule,
+            asked.why,
+            ViolationCode(asked.code),
+            asked.is_git_writes,
+            asked.program,
+            asked.pid,
         )
-        call = Call(refusals, id_, deed)
+        call = Call(refusals, asked.id, change)
         ruling = self.elevation.known(wanted)
         if ruling is None:
-            ruling = self._ruling_of_its_like(call, tag, wanted)
+            ruling = self._ruling_of_its_like(call, asked.tag, wanted)
         if ruling is not None:
             self._settle(call, ruling)
 
@@ -324,7 +316,7 @@ class Elevating:
 
     def _likely(self, call: Call) -> Ruling | None:
         """What would be in the way of a yes."""
-        error, _ = self.hand.do(LIKELY, call.deed)
+        error, _ = self.granter.ask(CheckChange(call.change))
         if not error:
             return None
         return Ruling(False, UNDONE.get(error) or f"you may not write it either: {os.strerror(error)}")
@@ -336,31 +328,36 @@ class Elevating:
             try:
                 self.granting.give(lambda: self._do(call))
             except RuntimeError as error:
-                self._answer(call.key, OTHERWISE, Said(f"it could not be done: {error}"))
+                self._deny(call.key, Denial(f"it could not be done: {error}"))
         elif not self._is_withdrawn(call):
             code = ruling.code.value if ruling.code else ""
-            self._answer(call.key, OTHERWISE, Said(ruling.said, ruling.asked_at.value, code))
+            self._deny(call.key, Denial(ruling.said, ruling.asked_at.value, code))
 
     def _do(self, call: Call) -> None:
         if self._is_withdrawn(call):
             return None
         try:
-            error, made = self.hand.do(DO, call.deed)
+            error, made = self.granter.ask(MakeChange(call.change))
         except ConfinementError as gone:
-            return self._answer(call.key, OTHERWISE, Said(str(gone)))
+            return self._deny(call.key, Denial(str(gone)))
         try:
             if error in UNDONE:
-                self._answer(call.key, OTHERWISE, Said(UNDONE[error]))
+                self._deny(call.key, Denial(UNDONE[error]))
             else:
-                self._answer(call.key, error, Said(), () if made is None else (made,))
+                self._answer(call.key, error, () if made is None else (made,))
         finally:
             if made is not None:
                 os.close(made)
 
-    def _answer(self, key: Key, error: int, said: Said, descriptors: tuple[int, ...] = ()) -> None:
+    def _answer(self, key: Key, error: int, descriptors: tuple[int, ...] = ()) -> None:
         self._withdraw(key)
         refusals, id_ = key
-        refusals.answer(id_, error, said, descriptors)
+        refusals.answer(CallAnswer(id_, error), descriptors)
+
+    def _deny(self, key: Key, denial: Denial) -> None:
+        self._withdraw(key)
+        refusals, id_ = key
+        refusals.answer(CallAnswer(id_, OTHERWISE, denial))
 
     def _is_withdrawn(self, call: Call) -> bool:
         """Whether nobody waits for it: its caller has ended, its warden or the session has."""

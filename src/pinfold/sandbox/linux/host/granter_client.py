@@ -1,4 +1,4 @@
-"""The host's way to the `hand`, which does what was granted: one deed at a time, from any thread."""
+"""The host's connection to the granter, which makes one granted change at a time."""
 
 import _socket
 import threading
@@ -6,15 +6,15 @@ import threading
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import Deed
+from pinfold.sandbox.linux.protocol.file_change import ChangeDone, GranterRequest
 
 PATIENCE = 30.0
-"""Seconds that the hand may take."""
-GONE = "the process that does what was granted could not be reached"
+"""Seconds that the granter may take."""
+GONE = "the process that makes granted changes could not be reached"
 
 
-class Hand:
-    """The way to the process that does what was granted; it is made when there is something to do."""
+class GranterClient:
+    """May be used from any thread. The keeper makes the granter when there is a first change."""
 
     def __init__(self, keeping: Keeping) -> None:
         self.keeping = keeping
@@ -23,8 +23,8 @@ class Hand:
         self.way: _socket.socket | None = None
         self.closed = False
 
-    def do(self, kind: str, deed: Deed) -> tuple[int, int | None]:
-        """An errno, or CHANGED, and the descriptor that came of it."""
+    def ask(self, request: GranterRequest) -> tuple[int, int | None]:
+        """An errno, or `CHANGED` or `COMPLETES`, and the descriptor of an open."""
         with self.lock:
             try:
                 if self.closed:
@@ -32,8 +32,8 @@ class Hand:
                 if self.way is None:
                     self.number, _, (self.way,) = self.keeping.ask(("hand",))
                     self.way.settimeout(PATIENCE)
-                channel.send(self.way, (kind, deed.plain()))
-                (error,), descriptors = channel.receive(self.way)
+                channel.send(self.way, request)
+                done, descriptors = channel.receive(self.way, ChangeDone)
             except (channel.Closed, OSError, ConfinementError):
                 self._end()
                 raise ConfinementError(GONE) from None
@@ -41,7 +41,7 @@ class Hand:
                 # Interrupted, as by Ctrl-C: what was granted to one caller must not be the next one's answer.
                 self._end()
                 raise
-        return error, descriptors[0] if descriptors else None
+        return done.error, descriptors[0] if descriptors else None
 
     def close(self) -> None:
         with self.lock:

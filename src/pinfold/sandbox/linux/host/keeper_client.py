@@ -83,7 +83,7 @@ class Keeping:
             try:
                 channel.send(self.control, (self.asked, request))
                 while True:
-                    (number, answer), descriptors = channel.receive(self.control)
+                    (number, answer), descriptors = channel.receive_any(self.control)[:2]
                     if number == self.asked:
                         return answer, descriptors
                     # Whoever asked has gone: what was made ends as soon as nobody holds the way to it.

@@ -191,7 +191,7 @@ class LinuxSession:
     ) -> None:
         """Somebody hears what is wanted outside, from here on by the gate's way. Raises OSError."""
         try:
-            (_, is_first), resolvers = channel.receive(gate)
+            (_, is_first), resolvers = channel.receive_any(gate)[:2]
             self.unheard += [_socket.socket(fileno=descriptor) for descriptor in resolvers]
             if len(resolvers) != is_first:
                 raise OSError(EMFILE, os.strerror(EMFILE))

@@ -11,23 +11,23 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
-from typing import Any
 
 from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.env_files import FileIdentity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import WARDEN, Violation
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.warden.violations import (
-    ANSWER,
-    ASKED,
-    HOLD,
-    LAST_WORDS,
-    MADE,
-    SETTLE,
-    SETTLED,
-    WITHDRAWN,
-    Said,
+from pinfold.sandbox.linux.protocol.warden import (
+    CallAnswer,
+    CallAsked,
+    CallRefused,
+    CallWithdrawn,
+    EnvFileMade,
+    Hold,
+    LastWords,
+    Settle,
+    Settled,
+    WardenReport,
 )
 
 STEP = 0.1
@@ -46,9 +46,8 @@ class Refusals:
         self.news.register(warden, select.POLLIN)
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
-        self.asked: Callable[..., None] | None = None
-        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, its code, whether
-        that is git's writes, deed."""
+        self.asked: Callable[[CallAsked], None] | None = None
+        """Hears, on the thread that reads, which calls wait."""
         self.made: Callable[[FileIdentity], None] = lambda _identity: None
         """Told which `.env` files its commands have made."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
@@ -73,7 +72,7 @@ class Refusals:
         try:
             # Most commands are refused nothing: to ask costs half of a read that finds nothing.
             while self.news.poll(0):
-                self._keep(*channel.receive(self.warden)[0])
+                self._keep(channel.receive(self.warden, WardenReport)[0])
         except channel.Closed:
             self.ended = self.ended or "it said nothing"
         except OSError:
@@ -84,40 +83,38 @@ class Refusals:
         with self.lock:
             self._read()
 
-    def answer(
-        self,
-        id_: int,
-        error: int,
-        said: Said = Said(),  # noqa: B008  (it is a value)
-        descriptors: tuple[int, ...] = (),
-    ) -> None:
+    def answer(self, answer: CallAnswer, descriptors: tuple[int, ...] = ()) -> None:
         """What becomes of a call that waits. Waits for a warden with much to read, which waits for nobody."""
         while True:
             try:
                 with self.lock:
-                    return channel.send(self.warden, (ANSWER, id_, error, tuple(said)), descriptors)
+                    return channel.send(self.warden, answer, descriptors)
             except BlockingIOError:
                 _wait(self.warden, select.POLLOUT, STEP)
             except (channel.Closed, OSError):
                 return None  # it has ended, and so has its pen
 
-    def _keep(self, tag: int, *fields: Any) -> None:
-        if tag == ASKED and self.asked:
-            return None if self.is_closing else self.asked(*fields)
-        if tag == WITHDRAWN:
-            return self.withdrawn(*fields)
-        if tag == SETTLED:
-            self.settled = max(self.settled, *fields)
-            return None
-        if tag == MADE:
-            return self.made(FileIdentity(*fields))
-        if tag == LAST_WORDS:
-            self.ended = str(fields[0])
-            return None
-        violation = _violation(*fields)
-        if violation.code is ViolationCode.UNSHOWN and not os.path.exists(violation.path):
-            return None  # nor is there on the machine
-        return self._add(tag, violation)
+    def _keep(self, report: WardenReport) -> None:
+        match report:
+            case CallAsked() if self.asked:
+                if not self.is_closing:
+                    self.asked(report)
+            case CallWithdrawn(id_):
+                self.withdrawn(id_)
+            case Settled(number):
+                self.settled = max(self.settled, number)
+            case EnvFileMade():
+                self.made(FileIdentity(*report.values()))
+            case LastWords(why):
+                self.ended = why
+            case CallRefused():
+                self._keep_refused(report)
+
+    def _keep_refused(self, refused: CallRefused) -> None:
+        violation = _violation(refused)
+        is_nothing = violation.code is ViolationCode.UNSHOWN and not os.path.exists(violation.path)
+        if not is_nothing:  # it is missing on the machine, too
+            self._add(refused.tag, violation)
 
     def add(self, tag: int, violation: Violation) -> None:
         """What somebody else than the warden has refused a command."""
@@ -136,7 +133,7 @@ class Refusals:
         """
         with self.lock, suppress(channel.Closed):
             try:
-                channel.send(self.warden, (HOLD, protected, hidden))
+                channel.send(self.warden, Hold(protected, hidden))
             except OSError as error:
                 raise ConfinementError(
                     f"a pen's warden could not be told what is new: {error.strerror}"
@@ -147,7 +144,7 @@ class Refusals:
         with self.lock:
             self.settling = number = self.settling + 1
             try:
-                channel.send(self.warden, (SETTLE, number))
+                channel.send(self.warden, Settle(number))
             except (OSError, channel.Closed):
                 return  # it has ended, or has more to hear than it can
         late = monotonic() + SETTLING
@@ -177,34 +174,19 @@ def _end(why: str) -> Violation:
     return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False, code=code)
 
 
-def _violation(
-    operation: str,
-    path: str,
-    rule: str,
-    why: str,
-    code: str,
-    remedy: str,
-    grantable: bool,
-    program: str,
-    pid: int,
-    times: int,
-    answered: str,
-    asked_at: str,
-    is_git_writes: bool,
-) -> Violation:
-    """What `Records.add` has sent."""
+def _violation(refused: CallRefused) -> Violation:
     return Violation(
-        operation,
-        path,
-        rule,
-        why,
-        program,
-        pid,
-        grantable,
-        ViolationCode(code),
-        times,
-        answered,
-        AskedAt(asked_at),
-        is_git_writes,
-        remedy=remedy,
+        refused.operation,
+        refused.path,
+        refused.rule,
+        refused.why,
+        refused.program,
+        refused.pid,
+        refused.grantable,
+        ViolationCode(refused.code),
+        refused.times,
+        refused.answered,
+        AskedAt(refused.asked_at),
+        refused.is_git_writes,
+        remedy=refused.remedy,
     )

@@ -48,7 +48,7 @@ def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge)
     ours, inside = channel.pair()
     is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
     builder = Builder()
-    rest = [operation for operation in charge.operations if not builder.apply(operation)]
+    rest = tuple([operation for operation in charge.operations if not builder.apply(operation)])
     is_left()
     theirs.close()
     inside.close()

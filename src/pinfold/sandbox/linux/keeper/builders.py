@@ -113,7 +113,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         operations, names = known
         rehearse(operations, rules_of(names), neighbours)
         close_all_but(kept)
-    (operations, filters, names, lent), ways = channel.receive(theirs)
+    (operations, filters, names, lent), ways = channel.receive_any(theirs)[:2]
     host, *gate = (socket.socket(fileno=way) for way in ways)
     charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue, neighbours)
     assemble(theirs, pids, filters, charge)
@@ -161,6 +161,6 @@ def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], in
     ours.settimeout(STEP)
     for _ in range(int(patience / STEP)):
         with contextlib.suppress(TimeoutError):
-            return channel.receive_from(ours)
+            return channel.receive_any(ours)
         continue_stopped()
     raise Failed(f"the process that builds it said nothing for {patience:g} seconds")

@@ -51,7 +51,7 @@ def main() -> None:
         try:
             host = settle(control)
         except OSError as error:
-            (number, _), _ = channel.receive(control)
+            (number, _), _ = channel.receive_any(control)[:2]
             channel.send(control, (number, ("failed", words_of(error))))
             sys.exit(1)
         # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
@@ -138,7 +138,7 @@ class Keeper:
             self.builder = Builder(session, os.pidfd_open(pid), way)
 
     def answer(self) -> None:
-        (number, request), _ = channel.receive(self.control)
+        (number, request), _ = channel.receive_any(self.control)[:2]
         try:
             reply, descriptors = self.do(request)
         except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)

@@ -27,6 +27,8 @@ import struct
 from errno import ETOOMANYREFS
 from typing import TYPE_CHECKING, Any
 
+from pinfold.sandbox.linux.protocol.message import AnyMessage, WireMessage, decode, encode
+
 if TYPE_CHECKING:
     import socket
 
@@ -49,7 +51,8 @@ def pair() -> "tuple[socket.socket, socket.socket]":
 
 def send(channel: _socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
     """Sends a value of plain types, with copies of descriptors."""
-    data = marshal.dumps(value)  # type: ignore[arg-type]  # plain by contract
+    plain = encode(value) if isinstance(value, WireMessage) else value
+    data = marshal.dumps(plain)  # type: ignore[arg-type]  # plain by contract
     if len(data) < LARGE:
         _send(channel, _INLINE + data, descriptors)
         return
@@ -127,21 +130,35 @@ def _receive(channel: _socket.socket, size: int) -> tuple[bytes, list[int], int]
     return data, list(found), sender
 
 
-def receive(channel: _socket.socket) -> tuple[Any, list[int]]:
-    """The next value, and its descriptors. Only from a sender that we trust."""
-    value, descriptors, _ = receive_from(channel)
-    return value, descriptors
+def receive(channel: _socket.socket, kind: type[AnyMessage]) -> tuple[AnyMessage, list[int]]:
+    """The next message, of a kind that must come here, and its descriptors. Only from a sender that we trust.
+
+    Raises ValueError for any other.
+    """
+    message, descriptors, _ = receive_from(channel, kind)
+    return message, descriptors
 
 
-def receive_from(channel: _socket.socket) -> tuple[Any, list[int], int]:
-    """The same, and the sender's pid, if the socket was told to `name_senders`."""
+def receive_from(channel: _socket.socket, kind: type[AnyMessage]) -> tuple[AnyMessage, list[int], int]:
+    """The next message, its descriptors and its sender's pid, if the socket was told to `name_senders`."""
+    value, descriptors, sender = receive_any(channel)
+    if not isinstance(value, kind):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise ValueError(f"{kind.__name__} was expected, and {value!r} came")
+    return value, descriptors, sender
+
+
+def receive_any(channel: _socket.socket) -> tuple[Any, list[int], int]:
     data, descriptors, sender = _receive(channel, LARGE + 64)
     if data[:1] == _IN_MEMORY:
         memory, *descriptors = descriptors
         with open(memory, "rb") as file:
             file.seek(0)
-            return marshal.load(file), descriptors, sender  # noqa: S302
-    return marshal.loads(data[1:]), descriptors, sender  # noqa: S302
+            value = marshal.load(file)  # noqa: S302
+    else:
+        value = marshal.loads(data[1:])  # noqa: S302
+    return decode(value) if isinstance(value, list) else value, descriptors, sender
 
 
 def name_senders(channel: _socket.socket, wanted: bool) -> None:

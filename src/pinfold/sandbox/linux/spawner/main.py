@@ -51,7 +51,7 @@ def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> No
     set_name(SPAWNER)
     close_all_but({control.fileno(), warden.fileno()})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    operations, (root,) = channel.receive(warden)
+    operations, (root,) = channel.receive_any(warden)[:2]
     os.fchdir(root)
     os.chroot(".")
     os.close(root)
@@ -106,7 +106,9 @@ class Spawner:
                     self.ended(descriptor)
 
     def start(self) -> None:
-        (arguments, cwd, environment, terminal), (status, *descriptors) = channel.receive(self.control)
+        (arguments, cwd, environment, terminal), (status, *descriptors) = channel.receive_any(self.control)[
+            :2
+        ]
         if environment is not None:
             self.environment = environment
         if self.traced:

@@ -27,10 +27,11 @@ from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import GIT, Match, NameRule, components, matcher_of, split_git_path
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import Deed, End, Thing, thing_of
+from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, FileId, file_id
+from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, CallWithdrawn, Denial
 from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, CREAT, Caller, as_int
 from pinfold.sandbox.linux.warden.paths import Spot
-from pinfold.sandbox.linux.warden.violations import ASKED, OTHERWISE, WITHDRAWN, Said
+from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
 LOOK = 0.1
 """Seconds between two looks at those who wait."""
@@ -63,14 +64,13 @@ CREAT_CALL, TRUNCATE = NUMBERS[MACHINE].get("creat"), NUMBERS[MACHINE].get("trun
 TARGET_AT = 0
 """The argument of symlink and symlinkat that says where it leads."""
 
-Otherwise = Callable[[Said], None]
+Otherwise = Callable[[Denial], None]
 """Answers as if nobody could be asked; told what the host said of it, which may be nothing."""
 
 
 class Pending(NamedTuple):
     caller: Caller
-    deed: Deed
-    told: tuple[object, ...]
+    asked: CallAsked
     otherwise: Otherwise
     held: tuple[tuple[int, int], ...]
     protects: bool
@@ -114,17 +114,26 @@ class Asking:
         rule = (*self._of_git(match, spot.path, other), match.rule)[0] if match else NO_RULE
         held: list[tuple[int, int]] = []
         try:
-            deed = self._deed(caller, operation, spot, source, held)
+            change = self._change(caller, operation, spot, source, held)
         except OSError:
-            deed = None
+            change = None
         tag, program = caller.who()
-        if deed is None or not caller.is_waiting():
+        if change is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        why = (rule.name, rule.why, rule.code.value, rule.is_git_writes)
-        told = (caller.id, tag, caller.pid, program, *why, deed.plain())
-        protects = bool(match) and deed.makes
-        self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
+        asked = CallAsked(
+            caller.id,
+            tag,
+            caller.pid,
+            program,
+            rule.name,
+            rule.why,
+            rule.code.value,
+            rule.is_git_writes,
+            change,
+        )
+        protects = bool(match) and change.makes
+        self.pending[caller.id] = Pending(caller, asked, otherwise, tuple(held), protects)
         self._tell(caller.id)
         return True
 
@@ -150,35 +159,36 @@ class Asking:
 
     def _tell(self, id_: int) -> bool:
         try:
-            channel.send(self.host, (ASKED, *self.pending[id_].told))
+            channel.send(self.host, self.pending[id_].asked)
         except BlockingIOError:
             self.untold.append(id_)
             return False
         except (OSError, channel.Closed):
             # Nobody is there to be asked.
-            self._drop(id_).otherwise(Said())
+            self._drop(id_).otherwise(NOT_ASKED)
         return True
 
-    def answer(self, id_: int, error: int, said: tuple[str, ...], descriptors: list[int]) -> None:
+    def answer(self, answer: CallAnswer, descriptors: list[int]) -> None:
         """What the host says of a call, with what has the descriptor in it that it is to be given."""
         try:
-            pending = self._drop(id_) if id_ in self.pending else None
+            pending = self._drop(answer.id) if answer.id in self.pending else None
             if pending is None:
                 return None
             caller = pending.caller
-            if error == OTHERWISE:
-                return pending.otherwise(Said(*said))
-            if error:
-                return caller.refuse(error)
+            if answer.error == OTHERWISE:
+                return pending.otherwise(answer.denial)
+            if answer.error:
+                return caller.refuse(answer.error)
+            change = pending.asked.change
             if pending.protects:
-                self.protect(pending.deed.path)
-            if pending.deed.operation != "open":
+                self.protect(change.path)
+            if change.operation != "open":
                 return caller.succeed()
             try:
                 opened = channel.taken(descriptors[0])
             except OSError as failure:
                 return caller.refuse(failure.errno or errno.EINTR)
-            if error := caller.give(opened, bool(pending.deed.numbers[0] & os.O_CLOEXEC)):
+            if error := caller.give(opened, bool(change.numbers[0] & os.O_CLOEXEC)):
                 os.close(opened)
                 caller.refuse(error)
         finally:
@@ -188,7 +198,7 @@ class Asking:
     def give_up(self) -> None:
         """The host is gone: nobody will answer."""
         for id_ in list(self.pending):
-            self._drop(id_).otherwise(Said())
+            self._drop(id_).otherwise(NOT_ASKED)
 
     def look(self) -> None:
         """To be called every now and then while some wait."""
@@ -211,7 +221,7 @@ class Asking:
     def _withdraw(self, id_: int) -> None:
         self._drop(id_)
         try:
-            channel.send(self.host, (WITHDRAWN, id_))
+            channel.send(self.host, CallWithdrawn(id_))
         except (OSError, channel.Closed):
             return  # its answer will find nobody
 
@@ -222,40 +232,40 @@ class Asking:
 
     # What is looked at, once.
 
-    def _deed(
+    def _change(
         self,
         caller: Caller,
         operation: str,
         spot: Spot,
         source: Spot | tuple[str, int] | None,
         held: list[tuple[int, int]],
-    ) -> Deed | None:
-        end = self._end(spot, held)
+    ) -> FileChange | None:
+        entry = self._entry(spot, held)
         if source is None and operation in ("rename", "link"):
             return None
-        if end is None or not _is_possible(operation, end.thing):
+        if entry is None or not _is_possible(operation, entry.file):
             return None
-        ends = [end]
+        entries = [entry]
         if isinstance(source, Spot):
-            other = self._end(source, held)
-            if other is None or other.thing is None or other.thing[0] != stat.S_IFREG:
+            other = self._entry(source, held)
+            if other is None or other.file is None or other.file[0] != stat.S_IFREG:
                 return None
-            ends.append(other)
+            entries.append(other)
         elif source:
             other = self._linked(*source, held)
             if other is None:
                 return None
-            ends.append(other)
+            entries.append(other)
         numbers = _numbers(caller)
         if operation == "rename" and numbers[0] & RENAME_EXCHANGE:
             return None
         if operation == "chmod":
-            status = os.stat(end.name, dir_fd=spot.directory, follow_symlinks=False)
+            status = os.stat(entry.name, dir_fd=spot.directory, follow_symlinks=False)
             numbers = (*numbers, status.st_mode)
         text = (caller.text(caller.arguments[TARGET_AT]) or b"") if operation == "symlink" else b""
-        return Deed(operation, tuple(ends), (*numbers, caller.umask()), text)
+        return FileChange(operation, tuple(entries), (*numbers, caller.umask()), text)
 
-    def _end(self, spot: Spot, held: list[tuple[int, int]]) -> End | None:
+    def _entry(self, spot: Spot, held: list[tuple[int, int]]) -> DirectoryEntry | None:
         place = spot.place.path
         if not place.startswith("/"):
             return None
@@ -265,9 +275,9 @@ class Asking:
             thing = self._hold(spot.directory, name, held)
         except FileNotFoundError:
             thing = None
-        return End(place, parent[1:], name, thing)
+        return DirectoryEntry(place, parent[1:], name, thing)
 
-    def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> End | None:
+    def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> DirectoryEntry | None:
         """What is to get another name: by its path, which the hand compares again."""
         directory, _, name = path.rpartition("/")
         if not path.startswith("/") or not name:
@@ -276,15 +286,15 @@ class Asking:
         found = self._hold(thing, b"", held)
         if found[0] != stat.S_IFREG:
             return None
-        return End(directory or "/", (status.st_dev, status.st_ino), os.fsencode(name), found)
+        return DirectoryEntry(directory or "/", (status.st_dev, status.st_ino), os.fsencode(name), found)
 
-    def _hold(self, directory: int, name: bytes, held: list[tuple[int, int]]) -> Thing:
+    def _hold(self, directory: int, name: bytes, held: list[tuple[int, int]]) -> FileId:
         """Keeps the inode as long as the call waits, so that its number stays its own."""
         if name:
             descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         else:
             descriptor = os.dup(directory)
-        found = thing_of(os.fstat(descriptor))
+        found = file_id(os.fstat(descriptor))
         if known := self.held.get(found[1:]):
             os.close(descriptor)
             known[1] += 1
@@ -312,7 +322,7 @@ def _is_repositorys(spot: Spot) -> bool:
     return split_git_path(components(spot.path)).module is not None
 
 
-def _is_possible(operation: str, thing: Thing | None) -> bool:
+def _is_possible(operation: str, thing: FileId | None) -> bool:
     if thing is None:
         return operation not in MUST_EXIST
     return thing[0] in ABSENT_OR.get(operation, ())

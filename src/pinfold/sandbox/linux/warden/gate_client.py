@@ -53,11 +53,12 @@ from pinfold.model.codes import ViolationCode
 from pinfold.model.fair_share import fair_share, has_room
 from pinfold.model.gate_protocol import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.model.protected_names import NameRule
+from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden import watchdog
 from pinfold.sandbox.linux.warden.loopback_accept import Meeting, is_nonblocking, send_timeout
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.socket_address import Peer
-from pinfold.sandbox.linux.warden.violations import Records, Said
+from pinfold.sandbox.linux.warden.violations import Records
 
 MOMENT = 0.05
 """Seconds that a caller who does not block waits for a decision."""
@@ -321,11 +322,11 @@ class Carrying:
         host = (answer.host if answer else "") or carried.host
         told = answer or Answer(0, code=code)
         rule = NameRule(told.rule, why, code=ViolationCode(told.code))
-        said = Said(told.answered, told.asked_at)
+        denial = Denial(told.answered, told.asked_at)
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         tag, program = carried.caller.who()
         pid = carried.caller.pid
-        self.records.add(tag, "connect", target, rule, program, pid, said, told.remedy)
+        self.records.add(tag, "connect", target, rule, program, pid, denial, told.remedy)
         has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -31,13 +31,14 @@ from contextlib import suppress
 
 from pinfold.kernel.files import AT_SYMLINK_FOLLOW, linkat
 from pinfold.model.git_files import LARGEST
+from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.git_config import objection
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import Spot
 from pinfold.sandbox.linux.warden.peers import Neighbours
 from pinfold.sandbox.linux.warden.rules import PROTECTED, Judge, Verdict, Wish
-from pinfold.sandbox.linux.warden.violations import Said
+from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
 HOOKS = ".git/hooks"
 BRANCHES = ".git/branches"
@@ -102,14 +103,14 @@ class Git:
         """A person may still let it through, whatever it says: who wrote the lock may write into it until
         they have answered, so the question does not tell what was found in it. A birth is not asked about."""
 
-        def refuse(said: Said) -> None:
+        def refuse(denial: Denial) -> None:
             rule = wish.match.rule._replace(why=why, grantable=True)
-            self.judging.record(caller, wish.operation, wish.spot.path, rule, said)
+            self.judging.record(caller, wish.operation, wish.spot.path, rule, denial)
             caller.refuse(PROTECTED)
 
         asking = self.judging.asking if lock else None
         if not (asking and asking.hold(caller, wish.operation, wish.spot, refuse, wish.match, lock)):
-            refuse(Said())
+            refuse(NOT_ASKED)
 
     def _put(self, spot: Spot, new: bytes, old: bytes, mode: int) -> None:
         try:

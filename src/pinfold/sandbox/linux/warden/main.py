@@ -40,6 +40,7 @@ from pinfold.sandbox.linux.limits import keep_reserve, make_room
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.failure import words_of
 from pinfold.sandbox.linux.protocol.rename_lock import Moving
+from pinfold.sandbox.linux.protocol.warden import CallAnswer, Settle
 from pinfold.sandbox.linux.spawner.main import READY
 from pinfold.sandbox.linux.warden import late_mounts, watchdog
 from pinfold.sandbox.linux.warden.affinity import Turns
@@ -56,7 +57,7 @@ from pinfold.sandbox.linux.warden.open import Opening
 from pinfold.sandbox.linux.warden.paths import Grounds
 from pinfold.sandbox.linux.warden.read_audit import Reading
 from pinfold.sandbox.linux.warden.sockets import Sockets
-from pinfold.sandbox.linux.warden.violations import SETTLE, Records
+from pinfold.sandbox.linux.warden.violations import Records
 
 
 def serve(spawner: socket.socket, charge: Charge) -> None:
@@ -192,12 +193,11 @@ class Warden:
                 if self.asking:
                     self.asking.give_up()
                 continue
-            (kind, *said), descriptors = heard
-            if kind == SETTLE:
-                self.records.settled(*said)
-            elif self.asking:
-                id_, error, words = said
-                self.asking.answer(id_, error, words, descriptors)
+            order, descriptors = heard
+            if isinstance(order, Settle):
+                self.records.settled(order.number)
+            elif isinstance(order, CallAnswer) and self.asking:
+                self.asking.answer(order, descriptors)
 
     def fail(self, error: BaseException) -> None:
         """Ends this process, told from another thread: calls that wait or come are refused then."""

@@ -36,15 +36,14 @@ from _thread import RLock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
 
 from pinfold.kernel import inotify
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import EMPTY, VOID
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.peers import Neighbours
-from pinfold.sandbox.linux.warden.violations import HOLD
 
 MOST = 1000
 TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.IN_DELETE_SELF
@@ -154,8 +153,8 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-Said = tuple[tuple[Any, ...], list[int]]
-"""A message of the host's, and its descriptors."""
+Order = tuple[HostOrder, list[int]]
+"""What the host said, and its descriptors."""
 
 
 class MountGuard:
@@ -163,7 +162,7 @@ class MountGuard:
         self.host = host
         self.standing = standing
         self.neighbours = neighbours
-        self.heard: deque[Said | None] = deque()
+        self.heard: deque[Order | None] = deque()
         """None: the host is gone."""
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
@@ -183,7 +182,7 @@ class MountGuard:
 
         start_new_thread(serve, ())
 
-    def take(self) -> list[Said | None]:
+    def take(self) -> list[Order | None]:
         """What has been heard since."""
         try:
             os.eventfd_read(self.bell)
@@ -208,16 +207,16 @@ class MountGuard:
 
     def _hear(self) -> bool:
         """Takes a message of the host's; False if it is gone."""
-        said: Said | None = None
+        order: Order | None = None
         try:
-            said = channel.receive(self.host)
+            order = channel.receive(self.host, HostOrder)
         except BlockingIOError:
             return True
         except channel.Closed:
             pass
-        if said and said[0][0] == HOLD:
-            self.standing.take(*said[0][1:])
+        if order and isinstance(hold := order[0], Hold):
+            self.standing.take(hold.protected, hold.hidden)
         else:
-            self.heard.append(said)
+            self.heard.append(order)
             os.eventfd_write(self.bell, 1)
-        return said is not None
+        return order is not None

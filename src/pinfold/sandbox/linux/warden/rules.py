@@ -14,14 +14,14 @@ from pinfold.model import git_repositories
 from pinfold.model.codes import ViolationCode
 from pinfold.model.git_repositories import COMPLETING, is_git_by_name, is_repository
 from pinfold.model.protected_names import GIT, Match, Matches, NameMatcher, NameRule, folded, key_in
+from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden.elevation import Asking
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import Spot
-from pinfold.sandbox.linux.warden.violations import Records, Said
+from pinfold.sandbox.linux.warden.violations import NOT_ASKED, Records
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
-NOTHING_SAID = Said()
 OUTSIDE = NameRule("", "it lies outside of what may be written", code=ViolationCode.OUTSIDE)
 """Where no name is in the way, but the place as such is closed."""
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
@@ -133,27 +133,27 @@ class Judge:
         place, path = spot.place, spot.path
         noted = not place.free and (operation in CHANGING or spot.status() is None)
 
-        def go_on(said: Said) -> None:
+        def go_on(denial: Denial) -> None:
             if noted:
-                self.record(caller, operation, path, OUTSIDE, said)
+                self.record(caller, operation, path, OUTSIDE, denial)
             caller.resume()
 
         closed = not place.free and not place.made_by_warden
         if closed and self.asking and self.asking.hold(caller, operation, onto or spot, go_on, match, source):
             return
-        go_on(Said())
+        go_on(NOT_ASKED)
 
     def leave_protected(self, caller: Caller, operation: str, spot: Spot, match: Match) -> None:
         """The kernel goes on with a change of something that a mount of its own protects."""
         path = spot.path
 
-        def go_on(said: Said) -> None:
-            self.record(caller, operation, path, match.rule, said)
+        def go_on(denial: Denial) -> None:
+            self.record(caller, operation, path, match.rule, denial)
             caller.resume()
 
         if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
             return
-        go_on(Said())
+        go_on(NOT_ASKED)
 
     def refuse(
         self,
@@ -173,22 +173,22 @@ class Judge:
         path = spot if isinstance(spot, str) else spot.path
         error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
 
-        def refuse(said: Said) -> None:
-            self.record(caller, operation, path, match.rule, said)
+        def refuse(denial: Denial) -> None:
+            self.record(caller, operation, path, match.rule, denial)
             caller.refuse(error)
 
         origin = spot if onto and isinstance(spot, Spot) else source
         if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
             return
-        refuse(Said())
+        refuse(NOT_ASKED)
 
     def record(
-        self, caller: Caller, operation: str, path: str, rule: NameRule, said: Said = NOTHING_SAID
+        self, caller: Caller, operation: str, path: str, rule: NameRule, denial: Denial = NOT_ASKED
     ) -> None:
-        """`said` is what came of asking somebody, if it was asked."""
+        """`denial` is what came of asking a person, if one was asked."""
         tag, program = caller.who()
-        told = rule._replace(why=f"{rule.why}; {said.text}") if said.text else rule
-        self.records.add(tag, operation, path, told, program, caller.pid, said)
+        told = rule._replace(why=f"{rule.why}; {denial.text}") if denial.text else rule
+        self.records.add(tag, operation, path, told, program, caller.pid, denial)
 
 
 def _makes_file(operation: str, source: Spot | Held | None) -> bool:

@@ -7,21 +7,19 @@ does not read loses records, never the warden's time.
 
 import _socket
 from contextlib import suppress
-from typing import NamedTuple
 
 from pinfold.kernel.file_identity import identity_of
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.warden import (
+    CallRefused,
+    Denial,
+    EnvFileMade,
+    LastWords,
+    Settled,
+)
 
-ASKED, WITHDRAWN, LAST_WORDS, SETTLED, MADE = -1, -2, -3, -4, -5
-"""In the place of a command's tag: a call waits for a person, or does not wait any more; the warden ends;
-what it had begun is done; an `.env` file was made."""
-OTHERWISE = -1
-"""In the place of an errno: what would be done if nobody could be asked."""
-HOLD, ANSWER, SETTLE = "hold", "answer", "settle"
-"""What the host says to a warden: what has come into being, what becomes of a call that waits, and that it
-wants to hear when what was begun is done."""
 READ = "read"
 """The operation of what would have been read, had it not been hidden: as `model.violation` has it."""
 AGENT = "ssh-agent"
@@ -32,17 +30,7 @@ FEW = 20
 """How many paths of a command leave room for what is no refusal, and only worth a word."""
 COMMANDS = 64
 Key = tuple[str, str]
-
-
-class Said(NamedTuple):
-    """What the host tells of a call that it lets nobody through for."""
-
-    text: str = ""
-    """What came of asking; empty if there was nobody to ask."""
-    asked_at: str = ""
-    """Where that was, as `model.permission.AskedAt` has it."""
-    code: str = ""
-    """As `ViolationCode` has it, where it is another than the rule's."""
+NOT_ASKED = Denial()
 
 
 class Records:
@@ -59,7 +47,7 @@ class Records:
         rule: NameRule,
         program: str,
         pid: int,
-        said: Said = Said(),  # noqa: B008  (it is a value)
+        denial: Denial = NOT_ASKED,
         remedy: str = "",
     ) -> None:
         """`rule` says why, and has no name where none is in the way."""
@@ -74,10 +62,24 @@ class Records:
             )
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
-            why = (rule.name, rule.why, said.code or rule.code.value, remedy, rule.grantable)
-            asked = (said.text, said.asked_at, rule.is_git_writes)
+            refused = CallRefused(
+                tag,
+                operation,
+                path,
+                rule.name,
+                rule.why,
+                denial.code or rule.code.value,
+                remedy,
+                rule.grantable,
+                program,
+                pid,
+                times,
+                denial.text,
+                denial.asked_at,
+                rule.is_git_writes,
+            )
             with suppress(OSError, channel.Closed):
-                channel.send(self.host, (tag, operation, path, *why, program, pid, times, *asked))
+                channel.send(self.host, refused)
 
     def has_room(self, tag: int) -> bool:
         return len(self.seen.get(tag, ())) < FEW
@@ -85,17 +87,17 @@ class Records:
     def settled(self, number: int) -> None:
         """One call is answered at a time: who says this has none under way."""
         with suppress(OSError, channel.Closed):
-            channel.send(self.host, (SETTLED, number))
+            channel.send(self.host, Settled(number))
 
     def made(self, directory: int, name: bytes) -> None:
         """A file has a name now that hides it, had the host given it. Lost, it stays hidden."""
         with suppress(OSError, channel.Closed):
-            channel.send(self.host, (MADE, *identity_of(name, directory)))
+            channel.send(self.host, EnvFileMade(*identity_of(name, directory)))
 
     def last_words(self, why: str) -> None:
         """What ends the warden."""
         with suppress(OSError, channel.Closed):
-            channel.send(self.host, (LAST_WORDS, why))
+            channel.send(self.host, LastWords(why))
 
     def _of(self, tag: int) -> dict[Key, int]:
         if tag not in self.seen:
