@@ -1,5 +1,5 @@
 """Values every stage shares.
 
 Everything here is frozen, and nothing here imports another package of ours. A module of this
-package may describe a thing; what is done with it belongs to the stage that does it.
+package describes a thing; the stage that uses the thing has the code that acts on it.
 """

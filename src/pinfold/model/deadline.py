@@ -1,15 +1,15 @@
-"""When an answer is due. Code that works long calls `require_time` now and then."""
+"""The time by which an answer is due. Code that works long calls `require_time` now and then."""
 
 from time import monotonic
 
 
 class DeadlinePassed(Exception):  # noqa: N818 - nothing went wrong
-    """The answer is not ready in time."""
+    """The time for an answer is over."""
 
 
 class Deadline:
     def __init__(self, seconds: float | None = None) -> None:
-        """Without `seconds`, any time is early enough."""
+        """Without `seconds`, the deadline never passes."""
         self.seconds = seconds
         self._end = None if seconds is None else monotonic() + seconds
 

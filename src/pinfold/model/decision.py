@@ -9,7 +9,7 @@ from pinfold.model.policy import SandboxPolicy
 
 
 class Verdict(StrEnum):
-    """The refusing one stands first: it is what any doubt falls to."""
+    """Deny comes first: any doubt becomes a denial."""
 
     DENY = "deny"
     ASK = "ask"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 
 class StepCode(StrEnum):
-    """What gave a reason. The first block are the steps of `policy.decide`, by their functions' names."""
+    """The step that gave a reason. The first block are the functions of `policy.decide`, by name."""
 
     NUL = "nul"
     LATE = "late"
@@ -68,27 +68,27 @@ class StepCode(StrEnum):
     MALFORMED_URL = "malformed_url"
 
     OUTSIDE = "outside"
-    """A running command wants to write where its policy does not let it."""
+    """A running command wants to write where its policy does not allow it."""
     PROTECTED = "protected"
     """A running command wants to write a protected name."""
     GIT_WRITES = "git_writes"
-    """A running command wants to write what git keeps."""
+    """A running command wants to write to a git directory."""
     LEFT = "left"
-    """The command has ended, and something it left running asks."""
+    """The command has ended, and a process that it left running asks."""
     AGAIN = "again"
-    """The command failed, and would be run again with more."""
+    """The command failed, and would run again with a larger grant."""
     PROJECT = "project"
     """A client wants to work in one more directory."""
 
 
 class Reason(Struct, frozen=True):
-    """One step that spoke."""
+    """What one step of the decision found."""
 
     step: StepCode
     message: str
-    """What was found, in one line; the user's text in backticks."""
+    """The finding, in one line; the user's text is in backticks."""
     verdict: Verdict
-    """What this step alone would answer."""
+    """What this step alone would decide."""
     rule: str = ""
     """The rule that matched, as its author wrote it."""
     origin: Origin | None = None
@@ -98,12 +98,12 @@ class Reason(Struct, frozen=True):
     remedy: str = ""
     """What would change the answer."""
     arguments: tuple[str, ...] = ()
-    """What was found besides the rule, such as the path that a link leads to. `step`, `rule` and these tell
+    """Further values of the finding, such as the path that a link leads to. `step`, `rule` and these tell
     reasons apart; the message never does."""
 
 
 class Widening(Struct, frozen=True):
-    """One thing a requested policy wants beyond what the user's own gives."""
+    """One thing a requested policy wants beyond what the user's own policy grants."""
 
     field: str
     """The field of `SandboxPolicy`."""
@@ -115,7 +115,7 @@ class JudgedCommand(Struct, frozen=True):
     """One simple command as it was understood."""
 
     argv: tuple[str, ...]
-    """Its words; a word that only the shell can compute stands as it was written."""
+    """Its words; a word that only the shell can compute is given as written."""
     text: str
     span: Span
     computed: tuple[int, ...] = ()
@@ -123,16 +123,16 @@ class JudgedCommand(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What is to be done, and every reason for it; the one that decided stands first."""
+    """Allow, ask or deny, and every reason for it; the deciding reason comes first."""
 
     verdict: Verdict
     reasons: tuple[Reason, ...]
     sandboxed: bool
-    """Whether it runs inside the fence, if it runs."""
+    """Whether the command runs inside the sandbox, if it runs."""
     policy: SandboxPolicy
-    """The effective policy, without anything that is still to be approved."""
+    """The effective policy, without anything that still needs approval."""
     widening: tuple[Widening, ...] = ()
     """What approval would add to `policy`, by name."""
     commands: tuple[JudgedCommand, ...] = ()
     candidates: tuple[str, ...] = ()
-    """What a person might add to the allowlist so as not to be asked again."""
+    """Rules that a person might add to the allowlist so as not to be asked again."""

@@ -1,11 +1,11 @@
-"""A short name for a value: two values have the same one only if they are the same."""
+"""A short name for a value: two values have the same digest only if they are equal."""
 
 from msgspec import to_builtins
 
 
 def digest(*values: object) -> str:
-    """Of structs and what they are made of; the order of a table's entries does not count."""
-    # Imported here: it brings OpenSSL along, and nobody is asked about most commands.
+    """The digest of structs and the values they hold; the order of a dict's entries does not count."""
+    # Imported here: it loads OpenSSL, and most commands raise no question.
     from hashlib import sha256
 
     # Not JSON: paths and commands may hold lone surrogates, which it cannot carry.

@@ -1,10 +1,10 @@
 """Which names are those of `.env` files: keys and passwords that a project keeps for itself. Pure.
 
-The standard library alone: a pen's warden asks it too.
+The standard library alone: a pen's warden uses it too.
 
-- Counted are `.env`, `.env.local`, `.env-prod`, `.env_test`, what editors leave beside them (`.env~`,
-  `.env.swp`), and `.envrc` with its kin: it exports the same keys, and nothing but direnv reads it.
-- Not counted are samples, whose last part says so: `.env.example`, `.env.production.sample`. Nor directories:
+- These count: `.env`, `.env.local`, `.env-prod`, `.env_test`, what editors leave beside them (`.env~`,
+  `.env.swp`), and `.envrc` with its variants: it exports the same keys, and nothing but direnv reads it.
+- Samples do not count, whose last part says so: `.env.example`, `.env.production.sample`. Nor do directories:
   some virtual environments are called `.env`.
 """
 
@@ -19,12 +19,12 @@ PACKAGES = frozenset(("node_modules", "site-packages", "dist-packages"))
 
 
 class FileIdentity(NamedTuple):
-    """A file, whatever name it has."""
+    """A file, independent of its names."""
 
     device: int
     inode: int
     birth: tuple[int, int] | None
-    """The number of a deleted inode is soon given to a new one. None: the file system does not know."""
+    """When it was created: file systems soon reuse the number of a deleted inode. None: not known."""
 
 
 def is_env_file(name: str) -> bool:

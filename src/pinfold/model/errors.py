@@ -1,7 +1,7 @@
 """The few exceptions, sorted by whose fault it is.
 
-A denial is a value (`model.decision`), never an exception. Text an agent sends that cannot be
-parsed is the agent's, and becomes a decision too.
+A denial is a value (`model.decision`), never an exception. Text from an agent that cannot be parsed
+becomes a decision too.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PinfoldError(Exception):
-    """The base of every error pinfold raises on purpose; its text is one clear line."""
+    """The base of every error that Pinfold raises on purpose; its text is one clear line."""
 
 
 class PolicyError(PinfoldError):
@@ -33,23 +33,23 @@ class PolicyError(PinfoldError):
 
 
 class RequestError(PinfoldError, TypeError, ValueError):
-    """What a call was given is no request, or nothing that a command can be given; nothing was done."""
+    """The arguments of a call make no valid request, or no command can take them; nothing was done."""
 
 
 class ConfinementError(PinfoldError):
-    """The fence that was asked for cannot be held, or broke; the text says whether anything was run."""
+    """The sandbox that was asked for cannot be provided, or broke; the text says whether anything ran."""
 
 
 class SandboxUnavailable(ConfinementError):  # noqa: N818  (the name users of other systems know)
-    """This machine has no fence to offer, and the settings do not accept to go on without one."""
+    """This machine cannot provide a sandbox, and the settings do not allow going on without one."""
 
 
 class SandboxViolation(PinfoldError):  # noqa: N818
-    """A command was not run; `Result.check` raises it for whoever prefers exceptions."""
+    """A command was not run; `Result.check` raises it for callers that prefer exceptions."""
 
 
 class FileRefused(PinfoldError):  # noqa: N818  (a refusal, as with commands)
-    """A file tool did nothing; which rule stood in the way, and what would change that."""
+    """A file tool did nothing; says which rule denied it, and what would change that."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class FileRefused(PinfoldError):  # noqa: N818  (a refusal, as with commands)
         super().__init__(f"{message}; {remedy}" if remedy else message)
         self.rule, self.path, self.message, self.remedy = rule, path, message, remedy
         self.decision, self.settlement = decision, settlement
-        """The decision, where it was one, and the answer, where somebody was asked."""
+        """The decision, where there was one, and the answer, where an approver was asked."""
 
 
 class InternalError(PinfoldError):
-    """The fault is ours; please report it."""
+    """An internal error in Pinfold; please report it."""

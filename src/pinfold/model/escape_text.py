@@ -33,9 +33,9 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The same JSON, each invisible character in it but the end of a line written as JSON spells it.
+    """The JSON text with each invisible character but the end of a line written as a JSON escape.
 
-    Preconditions: it is JSON, where such characters stand in strings alone.
+    Preconditions: it is JSON, where such characters occur in strings alone.
     """
     if text.isascii() and "\x7f" not in text:  # of the others in ASCII, JSON has none
         return text
@@ -60,6 +60,7 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def quoted(word: str) -> str:
+    """The word as a shell line has to spell it."""
     if word and set(word) <= PLAIN:
         return word
     return "'" + word.replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""What a running command tells as it goes."""
+"""Events of a running command: its output, and how it ended."""
 
 from enum import StrEnum
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class Stream(StrEnum):
-    """Where a command writes; on a terminal all of it is the first."""
+    """Where a command writes; on a terminal all output is `stdout`."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
 class Output(Struct, frozen=True):
-    """Some bytes came."""
+    """The command wrote some bytes."""
 
     stream: Stream
     data: bytes

@@ -1,4 +1,4 @@
-"""What is true around a request: gathered before it is judged, so that judging stays pure."""
+"""Facts about the machine and the session, gathered before a request is judged: so judging stays pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -13,25 +13,25 @@ from pinfold.model.script import Script
 
 
 class Files(Protocol):
-    """What the file system says. Paths given and returned are absolute."""
+    """Questions to the file system. Paths given and returned are absolute."""
 
     def real(self, path: str) -> str:
         """Where a path leads once every link is followed, whether or not it exists."""
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
-        """The real paths a pattern matches; None if there are too many to say, or one is a process's own."""
+        """The real paths a pattern matches; None if there are too many, or one is a process's own."""
 
     def is_process_own(self, path: str) -> bool:
-        """Whether the way there leads by a link through a process's directory in /proc (`/dev/fd`): what that
-        means depends on who looks, or on what it does meanwhile."""
+        """Whether a link on the path leads through a process's directory in /proc (`/dev/fd`). Its target
+        depends on which process looks, and on what that process does meanwhile."""
 
     def links_below(self, directory: str) -> tuple[str, ...] | None:
-        """Where the links in a directory, and in those below, lead; None if there is too much to look at."""
+        """Where the links below a directory lead, at any depth; None if there is too much to look at."""
 
     def is_directory(self, path: str) -> bool: ...
 
     def is_there(self, path: str) -> bool:
-        """Whether anything has this path, itself and not where it leads."""
+        """Whether anything has this path; a link counts, wherever it leads."""
 
     def is_git_ignored(self, path: str) -> bool:
         """Whether git would ignore it, in the repository it lies in."""
@@ -41,7 +41,7 @@ class Files(Protocol):
 
 
 class HookAnswer(Struct, frozen=True):
-    """What one hook said of this request."""
+    """What one hook answered about this request."""
 
     hook: str
     """The hook's command, for a person."""
@@ -69,19 +69,19 @@ class Facts(Struct, frozen=True):
     """The line of a `RunCommand`, parsed."""
     is_superuser: bool = False
     sandbox_trouble: str = ""
-    """Why this machine cannot hold the fence; empty if it can."""
+    """Why this machine cannot provide the sandbox; empty if it can."""
     inside_sandbox: bool = False
-    """Whether we are really inside one already: IS_SANDBOX is set and a probe agrees."""
+    """Whether Pinfold itself runs in a sandbox already: IS_SANDBOX is set and a probe agrees."""
     hooks: tuple[HookAnswer, ...] = ()
     own: Callable[[], tuple[str, ...]] = tuple
-    """What pinfold itself obeys, runs or remembers. Looked for when a decision turns on it: few do."""
+    """Paths that Pinfold itself obeys, runs or remembers. Computed only when a decision needs it: few do."""
     obeyed_elsewhere: Callable[[], Mapping[str, str]] = dict
-    """Paths in the workspace, or names at any depth of it, that programs obey by git's configuration or links
-    from the home, and why."""
+    """Paths in the workspace, or names at any depth of it, that programs obey because of git's configuration
+    or links from the home; each with the reason."""
     shadow: Callable[[str], str] = _nowhere
-    """A program's name -> where PATH finds it, if a command may have put that there; else empty."""
+    """A program's name -> where PATH finds it, if a command may have put a file there; else empty."""
     deadline: Deadline = NEVER
     """When the answer is due."""
     unsettled: tuple[str, ...] = ()
-    """Paths that lead elsewhere by the time they are used: other commands of the line link or move them. One
-    that ends with a slash stands for all that lies below it."""
+    """Paths that may lead elsewhere when they are used: other commands of the line link or move them. A path
+    that ends with a slash means everything below it."""

@@ -54,7 +54,7 @@ def _text(data: bytes) -> str:
 
 
 class _Reader:
-    """INVARIANT: the data ends with a newline, and nothing reads past one without looking at it."""
+    """INVARIANT: the data ends with a newline, and no method reads past a newline without looking at it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -76,7 +76,7 @@ class _Reader:
                 raise ValueError("neither a section nor a key")
 
     def _next(self) -> int | None:
-        """Passes over white space; where something begins, None at the end."""
+        """Skips white space; returns where the next item begins, None at the end."""
         self._run(_BLANK + b"\n")
         return self.at if self.at < len(self.data) else None
 
@@ -165,16 +165,16 @@ class IndexEntry(NamedTuple):
     """Its path in the working tree."""
     mode: int
     object: bytes
-    """The hash of what was added."""
+    """The hash of the staged content."""
 
 
 def linked_repositories(index: bytes, hash_size: int) -> Iterator[bytes]:
-    """Their paths in the working tree. ValueError where git might read something else."""
+    """Paths in the working tree of linked repositories. ValueError where git might read something else."""
     return (entry.name for entry in entries(index, hash_size) if entry.mode & TYPE == LINK)
 
 
 def entries(index: bytes, hash_size: int) -> Iterator[IndexEntry]:
-    """All of it, by name. ValueError where git might read something else."""
+    """All entries, by name. ValueError where git might read something else."""
     try:
         yield from _entries(index, hash_size)
     except (error, IndexError):
@@ -206,7 +206,7 @@ def _entries(index: bytes, hash_size: int) -> Iterator[IndexEntry]:
 
 
 def _number(index: bytes, at: int) -> tuple[int, int]:
-    """As in packs (OFS_DELTA): seven bits a byte, each further byte adds one."""
+    """A number as packs have it (OFS_DELTA): seven bits a byte, each further byte adds one."""
     value = index[at] & 0x7F
     while index[at] & 0x80:
         at += 1

@@ -1,12 +1,14 @@
 """Which directories git takes for repositories although they are not called `.git`, by the names in them.
 
-Facts about git (setup.c, is_git_directory): whoever runs git somewhere runs it in the nearest directory above
-that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`; and git then runs
-what the configuration and the hooks there name. No protected name is needed for that: `config` and `hooks`
-are anybody's. So the last of the names that make such a directory is refused, whichever it is.
-What is a git directory by its name (`.git`, and those of modules in it) may have them all, since its
-configuration and hooks are protected there. So it must not get another name; and nothing else that lies in
-one is one.
+Facts about git (setup.c, is_git_directory): git works in the nearest directory at or above the current one
+that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`. It then runs what
+the configuration and the hooks there name.
+
+No protected name is needed for that: any directory may have a `config` and `hooks`. So Pinfold denies the
+last of the names that make such a directory, whichever it is.
+
+A git directory by name (`.git`, and those of modules in it) may have all of them, since its configuration and
+hooks are protected. So it must not get another name. Nothing else that lies in a git directory is one.
 """
 
 from collections.abc import Callable
@@ -19,9 +21,10 @@ COMPLETED_BY = {
     "refs": (("HEAD", "objects"),),
     "commondir": (("HEAD",),),
 }
-"""For each name, folded, the sets of others that it would make a repository with."""
+"""For each name, folded, the sets of other names with which it makes a repository."""
 REMAINS = frozenset(("HEAD", "objects", "refs", "commondir", "config", "hooks"))
-"""What makes a repository, and what it obeys, which no command takes away: without any of it, it is gone."""
+"""The names that make a repository, and what it obeys. Commands may not remove them: without all of them,
+the repository is gone."""
 
 COMPLETING = NameRule(
     "HEAD with objects and refs",
@@ -33,7 +36,7 @@ other file in the directory, so a yes to one name would be a yes to all."""
 
 
 def completes(name: str, is_there: Callable[[str], bool]) -> bool:
-    """Whether this name (folded) makes its directory a repository, with what is there."""
+    """Whether this name (folded) makes its directory a repository, together with the names already there."""
     return any(all(map(is_there, others)) for others in COMPLETED_BY.get(name, ()))
 
 
@@ -42,11 +45,11 @@ def is_git_by_name(path: str) -> bool:
 
 
 def is_repository(is_there: Callable[[str], bool]) -> bool:
-    """Whether a directory is one for git, with what is there."""
+    """Whether git takes a directory with these names for a repository."""
     return is_there("HEAD") and completes("head", is_there)
 
 
 def lacks_only_head(is_there: Callable[[str], bool]) -> bool:
-    """Whether it looks like a repository whose HEAD was taken away: whoever gives it one again has the
-    configuration that it has by then."""
+    """Whether a directory looks like a repository whose HEAD was removed. Restoring the HEAD makes git obey
+    the configuration that the directory has by then."""
     return not is_there("HEAD") and all(map(is_there, ("objects", "refs", "config")))

@@ -1,18 +1,18 @@
-"""The user's home, as programs find it that are run with some variables, and paths that start there.
+"""The user's home, as programs with given environment variables find it, and paths that start there.
 
-INVARIANT: a home is an absolute path. One that began at the working directory would be the commands' own, and
-with it the user's settings and all that pinfold keeps.
+INVARIANT: a home is an absolute path. A relative one would begin at the working directory: commands could
+then write the user's settings and everything that Pinfold keeps.
 """
 
 import os
 from collections.abc import Mapping
 
 NOWHERE = "/nonexistent"
-"""The home of who has none, as Debian calls it: nothing is found there, and nothing can be written."""
+"""Debian's name for the home of an account without one: it holds no files, and none can be written."""
 
 
 def home_of(environ: Mapping[str, str]) -> str:
-    """What `HOME` says, or the account; a relative `HOME` counts for nothing."""
+    """The value of `HOME`, or the account's home; a relative `HOME` is ignored."""
     for told in (environ.get("HOME", ""), os.environ.get("HOME", "")):
         if os.path.isabs(told):
             return told

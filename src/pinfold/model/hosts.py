@@ -27,20 +27,20 @@ HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 # Names that /etc/hosts gives to this machine on one distribution or another.
 LOOPBACK_NAMES = frozenset(("localhost4", "localhost6", "ip6-localhost", "ip6-loopback"))
 LOOPBACK_DOMAINS = frozenset(("localhost", "localdomain", "localdomain4", "localdomain6"))
-# Where clouds hand out credentials to whoever asks, under addresses that look public (Azure, Oracle); the
-# other clouds' own lie in ranges that are special anyway.
+# Where clouds give credentials to any client, under addresses that look public (Azure, Oracle); those of the
+# other clouds lie in ranges that are special anyway.
 METADATA = frozenset(("168.63.129.16", "192.0.0.192"))
 
 
 def canonical(host: str) -> str:
     """The one spelling of a host: a lower-case ASCII name, or an address as the kernel prints it."""
-    # Each connection asks several times. Longer ones are rare, and would make what is remembered large.
+    # Each connection calls this several times. Longer hosts are rare, and would make the cache large.
     return _remembered(host) if len(host) <= LONGEST_NAME else _spelled(host)
 
 
 def _spelled(host: str) -> str:
     if any(c <= " " or c in "%/\\@?#\x7f" for c in host):
-        raise ValueError("the host has a character that no host has")
+        raise ValueError("the host contains a character that host names may not have")
     if host.startswith("[") and host.endswith("]"):
         return str(_ipv6(host[1:-1]))
     if ":" in host:
@@ -61,7 +61,7 @@ def _ascii(host: str) -> str:
     try:
         return idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError as error:
-        raise ValueError("the host is no international domain name") from error
+        raise ValueError("the host is not a valid international domain name") from error
 
 
 def _checked(name: str) -> str:
@@ -71,7 +71,7 @@ def _checked(name: str) -> str:
         for label in labels
     )
     if not fine or _number(labels[-1]) is not None:
-        raise ValueError("the host is neither a name nor an address")
+        raise ValueError("the host is neither a valid name nor an address")
     return name
 
 
@@ -92,7 +92,7 @@ def _inet_aton(name: str) -> str | None:
         return None
     *heads, last = known
     if any(head > 255 for head in heads) or last >= 256 ** (4 - len(heads)):
-        raise ValueError("the host is no address")
+        raise ValueError("the host is not a valid address")
     value = last + sum(head << (8 * (3 - position)) for position, head in enumerate(heads))
     return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
 
@@ -103,7 +103,7 @@ def _ipv6(text: str) -> IPv4Address | IPv6Address:
     try:
         address = IPv6Address(text)
     except ValueError as error:
-        raise ValueError("the host is no address") from error
+        raise ValueError("the host is not a valid address") from error
     return _embedded(address) or address
 
 
@@ -141,12 +141,12 @@ def special_kind(host: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two canonical hosts are one: by their spelling, or since both mean this machine's loopback."""
+    """Whether two canonical hosts are the same: equal, or both this machine's loopback."""
     return one == other or (_means_loopback(one) and _means_loopback(other))
 
 
 def _means_loopback(host: str) -> bool:
-    """Who connects to no address at all reaches loopback."""
+    """Connecting to the unspecified address reaches loopback too."""
     return special_kind(host) in ("loopback", "unspecified")
 
 

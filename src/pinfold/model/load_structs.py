@@ -23,7 +23,7 @@ _gathered: set[object] = set()
 
 
 def ready(kind: type[_T]) -> type[_T]:
-    """The same type, which any number of threads may now decode or convert to."""
+    """Returns the type once any number of threads may decode or convert to it at a time."""
     if kind not in _gathered:
         with _gathering:
             Decoder(kind)
@@ -41,12 +41,12 @@ class _Table(SourceFileLoader):
 
 
 def load_table(file: str) -> dict[str, Any]:
-    """What the TOML file says; the file is ours, and its text is trusted as our code is."""
+    """The content of a TOML file that Pinfold ships: its text is trusted as our code is."""
     code = _Table("table", file).get_code("table")
     table: dict[str, Any] = eval(code, {}) if code else {}  # noqa: S307
     return table
 
 
 def load_as(kind: type[_T], file: str) -> _T:
-    """The same as a value. May be called by any thread."""
+    """The content of a shipped TOML file as a struct. Any thread may call it."""
     return convert(load_table(file), ready(kind))

@@ -1,4 +1,4 @@
-"""Where something stands: in a command line, or in a settings file."""
+"""Positions: in a command line, or in a settings file."""
 
 from msgspec import Struct
 

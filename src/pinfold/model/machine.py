@@ -1,26 +1,26 @@
 """What a machine can enforce, as a value.
 
-Plain tuples, since the processes that ask the kernel have nothing but the standard library.
+Plain tuples: the processes that probe the kernel use nothing but the standard library.
 """
 
 from typing import NamedTuple
 
 
 class Layer(NamedTuple):
-    """One thing the kernel may do for us."""
+    """One kernel feature that the sandbox may use."""
 
     works: bool
     reason: str = ""
-    """Why it does not, in the kernel's words where it spoke."""
+    """Why it does not work, in the kernel's words where it gave an error."""
     errno: int = 0
-    """What the kernel answered, where it spoke."""
+    """The kernel's error, where it gave one."""
 
 
 class Machine(NamedTuple):
-    """What this kernel did for this user when it was asked."""
+    """What this kernel did for this user when it was probed."""
 
     release: str
-    """The kernel's, as `uname -r` prints it."""
+    """The kernel's release, as `uname -r` prints it."""
     architecture: str
     superuser: bool
     landlock: int
@@ -30,7 +30,7 @@ class Machine(NamedTuple):
     no_new_privs: Layer
     seccomp: Layer
     notification: Layer
-    """Whether a filter of ours may have a listener. An outer sandbox that has one takes the only place."""
+    """Whether our seccomp filter may have a listener. The kernel allows one: an outer sandbox may have it."""
     wait_killable: Layer
     """Whether a call that waits for the listener ignores signals (5.19)."""
     user_namespace: Layer
@@ -45,16 +45,16 @@ class Machine(NamedTuple):
     overlay: Layer
     """overlayfs in a user namespace."""
     cgroup: Layer
-    """Whether a cgroup (v2) is ours to make others in, with memory and pids in them."""
+    """Whether we may make cgroups (v2) with the memory and pids controllers."""
     cgroup_path: str
-    """That one, or else our own; empty without cgroup v2."""
+    """The cgroup to make them in, or else our own; empty without cgroup v2."""
     yama: int
-    """kernel.yama.ptrace_scope; -1 without Yama. From 3 on nobody reads another process."""
+    """kernel.yama.ptrace_scope; -1 without Yama. From 3 on no process may read another."""
     apparmor_restricts_user_namespaces: bool
-    """Ubuntu's rule: the namespace is made, and every capability in it refused."""
+    """Ubuntu's rule: AppArmor allows the namespace and denies every capability in it."""
     most_user_namespaces: int = -1
-    """user.max_user_namespaces; -1 if it is not told."""
+    """user.max_user_namespaces; -1 if it cannot be read."""
     user_namespaces_are_roots: bool = False
     """Debian's old switch: kernel.unprivileged_userns_clone is 0."""
     container: str = ""
-    """Which kind of container we are in; empty if in none that shows."""
+    """The kind of container we run in; empty if none can be detected."""

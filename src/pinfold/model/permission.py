@@ -9,50 +9,51 @@ from pinfold.model.decision import Decision
 
 
 class Answer(StrEnum):
-    """The refusing one stands first: it is what any doubt falls to."""
+    """No comes first: any doubt becomes a no."""
 
     NO = "no"
     ONCE = "once"
     SESSION = "session"
-    """For this, whenever it comes again in this session."""
+    """Also when the same question comes again in this session."""
     ALWAYS = "always"
-    """In later sessions too, until it is revoked."""
+    """In later sessions too, until someone revokes it."""
     RULE = "rule"
     """Always, as a line in the user's own settings."""
 
 
 LONGEST_QUESTION = 590.0
-"""Seconds that an approver may let a question stand: it is waited for a little longer, to say why itself."""
+"""Seconds that an approver may keep a question open. Pinfold waits a little longer, so that the approver can
+say why it gave no answer."""
 LASTING = (Answer.SESSION, Answer.ALWAYS)
-"""Answers that hold for longer than one run. `rule` does as well, by the settings."""
+"""Answers that count for longer than one run. `rule` does as well, by the settings."""
 
 
 class Capability(StrEnum):
-    """What kind of thing is asked for."""
+    """The kind of permission that a question is about."""
 
     RUN = "run"
-    """To run a command as it would be run: inside the fence, or outside where settings put it there."""
+    """To run a command as the settings say: inside the sandbox, or outside where they put it there."""
     WIDEN = "widen"
-    """To run it with more than the user's own policy gives."""
+    """To run it with more than the user's own policy grants."""
     BYPASS = "bypass"
-    """To run it without the fence."""
+    """To run it without the sandbox."""
     CONNECT = "connect"
-    """To let it reach a host; the call waits for the answer."""
+    """To connect to a host; the call waits for the answer."""
     WRITE = "write"
-    """To let one call through that changes a file; the call waits for the answer. Or a file tool's use."""
+    """To change a file by one call, which waits for the answer; or to use a file tool that writes."""
     READ = "read"
-    """To let a file tool read a file."""
+    """To read a file with a file tool."""
 
 
 class Reach(StrEnum):
-    """How far an answer of `session` or `always` goes; the narrowest stands first."""
+    """How far an answer of `session` or `always` goes; the narrowest comes first."""
 
     COMMAND = "command"
-    """What was asked, for this very command and program."""
+    """This host or path, for this very command and program."""
     TARGET = "target"
-    """The same host or path, whichever command wants it."""
+    """This host or path, for any command."""
     DIRECTORY = "directory"
-    """Whatever lies in the path's directory, whichever command changes it and how."""
+    """Everything in the path's directory, for any command and any change."""
 
 
 class PermissionNeeded(Struct, frozen=True):
@@ -65,38 +66,39 @@ class PermissionNeeded(Struct, frozen=True):
     cwd: str
     decision: Decision
     description: str = ""
-    """What the agent says the command is for. Shown, never believed."""
+    """The agent's own account of what the command is for. Shown, never trusted."""
     tool_call_id: str = ""
     choices: tuple[Answer, ...] = (Answer.NO, Answer.ONCE)
     host: str = ""
-    """Whom the command wants to connect to, where that is what is asked."""
+    """The host to connect to, where the question is about that."""
     port: int = 0
     operation: str = ""
-    """The system call that waits, where that is what is asked, such as `openat` or `rename`."""
+    """The system call that waits, where the question is about one, such as `openat` or `rename`."""
     path: str = ""
-    """What it would change."""
+    """The path that the call would change."""
     source: str = ""
-    """Of a rename or a link, what it takes for that, if commands may not change that either."""
+    """The source of a rename or a link, if commands may not change that either."""
     directory: str = ""
-    """Where it lies, if a lasting answer may be given for all that lies there."""
+    """The path's directory, if a lasting answer may cover everything in it."""
     program: str = ""
-    """What the process that made the call is called."""
+    """The name of the process that made the call."""
     run: str = ""
-    """Which run of the command asks: within it, one question is answered once. Empty: this question's own."""
+    """Which run of the command asks: within a run, one answer serves equal questions. Empty: only this
+    one."""
     rules: tuple[str, ...] = ()
-    """What an answer of `rule` would add to the user's settings, unless the person words it otherwise."""
+    """Rules that the answer `rule` would add to the user's settings, unless the person edits them."""
     ends_session: bool = False
-    """Whether the session is over with this command: an answer for it is `once` then, unless it reaches
-    further."""
+    """Whether the session ends with this command: an answer of `session` is then only `once`, unless it
+    reaches further."""
 
     def offered(self, reach: Reach) -> tuple[Answer, ...]:
-        """The choices that differ from each other, where a lasting one has this reach."""
+        """The choices that differ in effect, if a lasting answer has this reach."""
         is_once = self.ends_session and reach is Reach.COMMAND
         return tuple(each for each in self.choices if not (is_once and each is Answer.SESSION))
 
     @property
     def reaches(self) -> tuple[Reach, ...]:
-        """What a lasting answer may be given for."""
+        """How far a lasting answer may go, the narrowest first."""
         if self.capability is Capability.CONNECT:
             return (Reach.COMMAND, Reach.TARGET)
         if self.capability is not Capability.WRITE:
@@ -106,7 +108,7 @@ class PermissionNeeded(Struct, frozen=True):
 
     @property
     def can_widen(self) -> bool:
-        """Whether a lasting answer may be given for more than the command."""
+        """Whether a lasting answer may cover more than the command."""
         return len(self.reaches) > 1 and Answer.SESSION in self.choices
 
     def is_widest(self, reach: Reach) -> bool:
@@ -124,18 +126,18 @@ class PermissionNeeded(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """An answer with what a person may say besides."""
+    """An answer, its reach, and the rules as the person edited them."""
 
     answer: Answer
     reach: Reach = Reach.COMMAND
     rules: tuple[str, ...] = ()
-    """The rules as the person worded them; empty leaves them as they were proposed."""
+    """The rules as the person edited them; empty keeps them as proposed."""
     why: str = ""
-    """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
+    """What the approver did, where that was not simply to say no: `gave no answer in time`."""
 
 
 MOST_OPEN = 8
-"""Questions of one command that stand at a time, of a kind; the others wait their turn."""
+"""Questions of a kind that one command may have open at a time; the others wait their turn."""
 MOST_ASKED = 64
 """Things that one command may have asked about, of a kind: writes, hosts."""
 ASKED_ENOUGH = f"it has asked for {MOST_ASKED} other things already"
@@ -165,19 +167,20 @@ class SettlementOutcome(StrEnum):
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True):
-    """How a question ended. Written down or sent, it says only what is not a matter of course."""
+    """How a question ended. Fields that have their default value are not serialized."""
 
     answer: Answer
     by: str
-    """Who answered, or why nobody did, for people to read."""
+    """Who answered, or why no approver did, for people to read."""
     outcome: SettlementOutcome
     asked_at: AskedAt = AskedAt.NOWHERE
     reach: Reach = Reach.COMMAND
     rules: tuple[str, ...] = ()
     remembered: str = ""
-    """The earlier answer that this one is, by its name in `pinfold approvals list`; empty if it is new."""
+    """The stored answer that was used, by its name in `pinfold approvals list`; empty if the answer is
+    new."""
 
     @property
     def is_refusal(self) -> bool:
-        """Whether somebody said no, and not merely nobody yes."""
+        """Whether an approver said no, and did not merely fail to answer."""
         return self.outcome is SettlementOutcome.SAID_NO

@@ -1,8 +1,8 @@
-"""What a command may touch: `SandboxPolicy` and the words it is made of.
+"""What a command may touch: `SandboxPolicy` and the types of its fields.
 
-The first seven fields are `agent.v1.SandboxPolicy`, with its protobuf numbers; the rest is what
-enforcement needs beyond them. `None` always means "no opinion", which is not the same as "no".
-How two policies combine is `policy.meet`; how one is written for others is `policy.convert`.
+The first seven fields are `agent.v1.SandboxPolicy`, with its protobuf numbers; enforcement needs the rest.
+`None` always means "no opinion", which is not the same as "no". `policy.meet` combines two policies;
+`policy.json_format` and `policy.protobuf_format` serialize one.
 """
 
 from enum import IntEnum
@@ -11,15 +11,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 IgnoreMapping: TypeAlias = dict[str, tuple[str, ...]]
-"""Directory -> the ignore patterns that hold below it, in the order git would read them."""
-
-
+"""Directory -> the ignore patterns that apply below it, in the order git would read them."""
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
-"""Where a pen has directories of its own, unless the machine's are granted."""
+"""Paths where a pen has directories of its own, unless the machine's are granted."""
 
 
 class PolicyType(IntEnum):
-    """How far the fence reaches. The numbers are the wire's."""
+    """How much the sandbox confines. The numbers are the wire's."""
 
     UNSPECIFIED = 0
     INSECURE_NONE = 1
@@ -32,11 +30,11 @@ POLICY_WORDS = {
     "workspace-write": PolicyType.WORKSPACE_READWRITE,
     "danger-full-access": PolicyType.INSECURE_NONE,
 }
-"""What people write for a type, the strictest first."""
+"""How people write a type, the strictest first."""
 
 
 class Level(IntEnum):
-    """How much a policy lets through; a lower level is the stricter one."""
+    """How much a policy allows; a lower level is stricter."""
 
     SANDBOX_READONLY = 0
     SANDBOX_READONLY_NETWORK = 5
@@ -46,21 +44,21 @@ class Level(IntEnum):
 
 
 class NetworkRules(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Which hosts the gate lets through."""
+    """Which hosts the gate connects to."""
 
     allow: tuple[str, ...] | None = None
-    """Hosts that pass; None is no opinion, an empty tuple lets nothing pass."""
+    """Allowed hosts; None is no opinion, an empty tuple allows no host."""
     deny: tuple[str, ...] = ()
-    """Hosts that never pass."""
+    """Hosts that are always denied."""
 
 
 class EnvironmentRules(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Which variables reach the command."""
+    """Which environment variables reach the command."""
 
     keep: tuple[str, ...] = ()
-    """Names kept although scrubbing would take them."""
+    """Names kept although scrubbing would remove them."""
     drop: tuple[str, ...] = ()
-    """Names taken although scrubbing would keep them."""
+    """Names removed although scrubbing would keep them."""
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -83,7 +81,7 @@ class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
     additional_readwrite_paths: tuple[str, ...] = ()
     additional_readonly_paths: tuple[str, ...] = ()
     debug_output_dir: str | None = None
-    """Where debug output goes; the empty string means nowhere, whatever others say."""
+    """Where debug output goes; the empty string means nowhere, even if another layer names a directory."""
     block_git_writes: bool | None = None
     disable_tmp_write: bool | None = None
 
@@ -94,22 +92,23 @@ class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
     ignore_mapping: IgnoreMapping = {}
     network: NetworkRules = NetworkRules()
     unix_sockets: tuple[str, ...] = ()
-    """Host sockets the command may connect to."""
+    """Unix sockets of the host that the command may connect to."""
     published_ports: tuple[int, ...] = ()
     """Ports inside that the host may reach on its loopback."""
     environment: EnvironmentRules = EnvironmentRules()
     limits: Limits = Limits()
     env_files: tuple[str, ...] = ()
-    """`.env` files that the command cannot look into. A person may grant one, which takes it out of these."""
+    """`.env` files that the command cannot look into. A person may grant one, which removes it from this
+    list."""
 
 
 class Cap(Struct, frozen=True):
-    """What the administrator leaves open, whatever a person approves later.
+    """The most that any policy may grant, set by the administrator: it bounds later approvals too.
 
     An empty grant in a policy adds nothing, so a policy alone cannot tell "none" from "no opinion".
     """
 
     policy: SandboxPolicy = SandboxPolicy()
     grants: tuple[str, ...] = ()
-    """The fields that add something and are limited to what `policy` has there, be it nothing:
-    additional paths of both kinds, `unix_sockets`, `published_ports` and, for its `keep`, `environment`."""
+    """The granting fields that are limited to what `policy` has there, be it nothing: additional paths of
+    both kinds, `unix_sockets`, `published_ports` and, for its `keep`, `environment`."""

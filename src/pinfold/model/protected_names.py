@@ -1,25 +1,25 @@
-"""Protected names: the rules, and the one matcher that both `policy` and a pen's warden ask.
+"""Protected names: the rules, and the one matcher that both `policy` and a pen's warden use.
 
 Plain tuples and the standard library alone: the warden has nothing else, and gets its rules as data.
 
 Facts about spellings: macOS and Windows file systems fold case, and so do directories of ext4 and f2fs that
-have `chattr +F`, which their owner may give them; HFS+ passes over some code points (U+200C and its kin),
-those directories over all that Unicode calls default ignorable (fs/unicode); NTFS drops trailing dots and
+have `chattr +F`, which their owner may set. HFS+ ignores some code points (U+200C and the like); those
+directories ignore all that Unicode calls default ignorable (fs/unicode). NTFS drops trailing dots and
 spaces, reads `name::$STREAM` as the name, and gives `.git` the short name `git~1`. A name that is protected
 under one spelling is protected under all.
 
 Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
 modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
-A module may be called `a/refs/b`, and no path tells where its name ends. The disk would, but commands change
-that too: they can give `modules/a` a HEAD, and take it away again. So in `.git/modules` each directory counts
-as a git directory, whatever lies above it.
+A module may be called `a/refs/b`, and a path does not show where its name ends. The disk would, but commands
+change that too: they can give `modules/a` a HEAD, and remove it again. So in `.git/modules` each directory
+counts as a git directory, wherever it lies.
 
-What is asked is always a directory, and the answer is about every name in it (`NameMatcher.children`): a
-warden asks once for each directory, and a walk too. A rule has components, and so has the directory, counted
-from where the rule may begin. If the directory's begin with all of the rule's, it is protected itself. If
-they are the first of the rule's, the next one is a name in it that is on the way. Else they have nothing to
-do with each other. So a name in it is a rule's next step, or the first of one that begins there. Rules differ
-only in where they may begin:
+A caller asks about a directory, and the answer covers every name in it (`NameMatcher.children`): a warden
+asks once for each directory, and a tree walk too. A rule has components, and so has the directory, counted
+from where the rule may begin. If the directory's components begin with all of the rule's, the directory is
+protected itself. If they are the first of the rule's, the rule's next component is a name in the directory on
+the way to the protected one. Else the rule does not concern the directory. So a name in a directory is a
+rule's next component, or the first of a rule that begins there. Rules differ only in where they may begin:
 
 | rule | begins | kept in |
 |---|---|---|
@@ -28,7 +28,7 @@ only in where they may begin:
 | `.m2/settings.xml`, in the root `~/.m2` | above that root | `begun` |
 | `/etc/x` | at `/` | `fixed` |
 
-`*.x`, as a rule's first component, means every name that ends so. It is kept as it is written (`key_in`).
+`*.x`, as a rule's first component, means every name with that ending. It is stored as written (`key_in`).
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -48,13 +48,13 @@ IGNORABLE = (
 
 @cache
 def _passed_over() -> dict[int, None]:
-    """For `str.translate`. Made for the first name that is not ASCII: many processes see none."""
+    """The table for `str.translate`, built for the first name that is not ASCII: many processes see none."""
     return {code: None for first, last in IGNORABLE for code in range(first, last + 1)}
 
 
 def folded(component: str) -> str:
     """One spelling for all that a file system might take for the same name."""
-    # Most names are plain, and this is asked for each that is made.
+    # Most names are plain, and callers fold each name that a command creates.
     name = component.lower() if component.isascii() else component.translate(_passed_over()).casefold()
     name = name.partition(":")[0].rstrip(". ")
     return ".git" if name == "git~1" else name or component
@@ -65,7 +65,7 @@ def components(path: str) -> list[str]:
 
 
 def key_in(known: Container[str], name: str) -> str:
-    """The key of a folded name, if it has one: the name itself, or the ending that counts (`*.x`)."""
+    """The key of a folded name: the name itself, or its ending (`*.x`) where that is a key."""
     if "." not in name or name in known:
         return name
     pattern = f"*{name[name.rindex('.') :]}"
@@ -74,32 +74,32 @@ def key_in(known: Container[str], name: str) -> str:
 
 GIT = ".git"
 NESTS = ("modules", "worktrees")
-"""Where git directories lie in a git directory, by their names."""
+"""Names of the directories in a git directory that hold further git directories."""
 CONTENTS = frozenset(
     ("hooks", "config", "config.worktree", "info", "commondir", "gitdir", "objects", "refs", "logs", *NESTS)
 )
-"""What git's own directories hold that is no working tree."""
+"""Names in git's own directories that are no working tree."""
 ALSO_OF_REFS = frozenset(("remotes", "branches"))
-"""Names in a `.git` that references have, too (`refs/remotes`): in modules they would be those."""
+"""Names in a `.git` that references have too (`refs/remotes`): in modules they are taken for references."""
 
 
 class SplitGitPath(NamedTuple):
-    """A path with the git directories inside a git directory told apart."""
+    """The components of a path, with the git directories inside a git directory recognized."""
 
     parts: list[str]
-    """Each linked worktree's git directory is a `.git` here; what lies in modules is as it was."""
+    """The components; a linked worktree's git directory is one `.git`, those below modules are unchanged."""
     module: int | None = None
-    """From which of the parts on there may be a `.git` before each, and after the last: in modules."""
+    """The index of the part from which on each directory may be a module's git directory; None outside."""
     is_nest: bool = False
-    """Whether any further name would be that of a git directory."""
+    """Whether any further component would be the name of a git directory."""
 
     @property
     def is_git(self) -> bool:
-        """Whether the path is that of a git directory, as far as its names tell."""
+        """Whether the path is that of a git directory, judged by its names."""
         return self.module is not None or self.parts[-1:] == [GIT]
 
     def ends(self, first: int = 0) -> range:
-        """Where the name of a module may end, by how many parts lie before that."""
+        """The indexes at which the name of a module may end, from `first` on."""
         if self.module is None:
             return range(0)
         return range(max(self.module, first), len(self.parts) + 1)
@@ -124,23 +124,23 @@ def split_git_path(parts: list[str]) -> SplitGitPath:
 
 
 class NameRule(NamedTuple):
-    """A name that may not be written; what lies below it is protected with it."""
+    """A name that commands may not write; everything below it is protected with it."""
 
     name: str
-    """One or more components; absolute, it holds at that very place alone."""
+    """One or more components; an absolute name is protected at that place alone."""
     why: str
     top: bool = False
-    """Only directly in a root; else wherever it stands in one."""
+    """Whether it is protected only directly in a root, instead of at any depth."""
     grantable: bool = True
-    """Whether a person may let a write through."""
+    """Whether a person may grant a write."""
     except_for: tuple[str, ...] = ()
-    """Names in it that this rule leaves out; for absolute ones."""
+    """Names in it that this rule leaves out; for absolute rules."""
     is_git_writes: bool = False
-    """Whether it closes a git directory as a whole, by whatever name, until git may write."""
+    """Whether it protects a git directory as a whole, under any name, until git may write."""
     code: ViolationCode = ViolationCode.PROTECTED
 
     def plain(self) -> tuple[object, ...]:
-        """For another process: `rule_from` reads it."""
+        """A tuple of plain values for another process; `rule_from` reads it."""
         return (*self[:-1], self.code.value)
 
 
@@ -149,25 +149,25 @@ def rule_from(plain: tuple[Any, ...]) -> NameRule:
 
 
 class Match(NamedTuple):
-    """How a path meets a rule."""
+    """How a path relates to a rule."""
 
     rule: NameRule
     rest: tuple[str, ...] = ()
-    """What of the rule lies below the path, folded. Empty: the path is the protected name or lies in it. Else
-    it is a directory on the way, which would take the name along if it were moved or replaced."""
+    """The rule's components below the path, folded. Empty: the path is the protected name or lies in it. Else
+    it is a directory on the way: moving or replacing it would move the protected name too."""
     unless_file: bool = False
-    """Whether a plain file of this name would lead nobody anywhere: then only others count."""
+    """Whether the match does not count for a plain file of this name, since no path leads through a file."""
 
 
 Matches = tuple[Match, ...]
 Children = dict[str, Matches]
-"""What names in a directory would meet, by their keys (`key_in`)."""
+"""The matches of names in a directory, by their keys (`key_in`)."""
 Placed = tuple[NameRule, tuple[str, ...]]
-"""A rule, and the folded components that it holds at."""
+"""A rule, and the folded components at which it protects."""
 
 
 class _ChildrenWithDefault(dict[str, Matches]):
-    """Children of which every other name meets the same."""
+    """Children in which every other name has the same matches."""
 
     def __init__(self, found: Children, others: Matches) -> None:
         super().__init__(found)
@@ -178,9 +178,9 @@ class _ChildrenWithDefault(dict[str, Matches]):
 
 
 class NameMatcher:
-    """The rules over some roots. Paths are absolute and without `..`; whoever asks has resolved them.
+    """Matches names against rules in some roots. Paths are absolute and without `..`: callers resolve them.
 
-    INVARIANT: it is not changed once it is made, nor is what it returns.
+    INVARIANT: neither it nor what it returns changes after it is made.
     """
 
     def __init__(self, rules: Iterable[NameRule], roots: Sequence[str]) -> None:
@@ -200,24 +200,24 @@ class NameMatcher:
         in_git = ((rule, parts[1:]) for rule, parts in self.named.get(GIT, ()))
         self.in_git = [(rule, parts) for rule, parts in in_git if ALSO_OF_REFS.isdisjoint(parts[:1])]
         self.deepest = max((len(parts) for _, parts in self.in_git), default=0)
-        """How many names below a git directory decide whether such a rule has been reached."""
+        """How many components below a git directory decide whether a path has reached such a rule's name."""
         self.tails = frozenset(part for _, parts in placed for part in parts[1:])
-        """Names that can become protected by where their directory comes to stand."""
+        """Names that can become protected when their directory is moved."""
         self.endings = tuple(first[1:] for first in self.at_top if first.startswith("*."))
         self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
-        """With all components of the one place where such a rule then holds."""
+        """Rules that begin above a root, with all components of the place that each protects."""
         self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
-        """What the names in a directory meet that no rule has begun above."""
+        """The matches of names in a directory above which no rule has begun."""
         self.anywhere_at_top = {first: _first_steps(found) for first, found in self.at_top.items()}
 
     def matches(self, path: str) -> Matches:
-        """What a path meets: one match if it is protected, several if it is on the way to several names."""
+        """The matches of a path: one if it is protected, several if it is on the way to several names."""
         head, _, name = path.rstrip("/").rpartition("/")
         found = self.children(head or "/")
         return (found,) if isinstance(found, Match) else found.get(key_in(found, folded(name)), ())
 
     def children(self, directory: str) -> Match | Children:
-        """What the names in a directory meet; one match if the directory itself is protected."""
+        """The matches of the names in a directory; one match if the directory itself is protected."""
         next_steps: Children = {}
         first_steps: Children = {}
         is_nest = False
@@ -248,8 +248,8 @@ class NameMatcher:
         return children
 
     def _at_place(self, directory: str, next_steps: Children) -> tuple[NameRule | None, Match | None]:
-        """The rule that closes this very directory but for some names, and the match if it lies in what is
-        protected."""
+        """The rule that protects this very directory except for some names, and the match if the directory
+        lies in a protected one."""
         closed: NameRule | None = None
         given = components(directory) if self.fixed else []
         for rule, parts in self.fixed:
@@ -260,7 +260,8 @@ class NameMatcher:
         return closed, None
 
     def _begun_by(self, root: str) -> Iterator[Placed]:
-        """Rules that a root is on the way to. What it has reached is open: who names such a root means it."""
+        """Rules that a root is on the way to. A rule that the root lies in does not count: naming such a root
+        in the settings opens it."""
         place = split_git_path(components(root))
         for start, component in enumerate(place.parts):
             yield from _left_of(self.named.get(component, ()), place.parts, start)
@@ -279,8 +280,8 @@ class NameMatcher:
     def _in_modules(
         self, given: SplitGitPath, next_steps: Children, beyond: SplitGitPath | None = None
     ) -> Match | None:
-        """The rules about git directories, wherever the name of a module may end: beyond a root that lies in
-        one, if there is such a root."""
+        """Matches the rules about git directories at each index where the name of a module may end. If a root
+        lies in a module, only indexes beyond that root count."""
         for end in given.ends(len(beyond.parts) + 1 if beyond else 0):
             if inside := _steps(self.in_git, given.parts[end : end + self.deepest], next_steps):
                 return inside
@@ -289,7 +290,8 @@ class NameMatcher:
 
 @lru_cache(maxsize=2)  # a warden has two
 def matcher_of(rules: tuple[NameRule, ...], roots: tuple[str, ...]) -> NameMatcher:
-    """The one that was made lately of the same, if any was: who will need it in a hurry makes it before."""
+    """The matcher of these rules and roots, from a cache of two. Building it takes time: a warden that will
+    need it soon builds it early."""
     return NameMatcher(rules, roots)
 
 
@@ -301,7 +303,7 @@ def _steps(rules: Iterable[Placed], given: list[str], next_steps: Children) -> M
 
 
 def _left_of(rules: Iterable[Placed], place: list[str], start: int) -> Iterator[Placed]:
-    """Rules that begin in a place, and are not reached at its end."""
+    """Rules that begin in a place, and whose names lie below it."""
     taken = len(place) - start
     for rule, parts in rules:
         if taken < len(parts) and parts[:taken] == tuple(place[start:]):
@@ -309,7 +311,7 @@ def _left_of(rules: Iterable[Placed], place: list[str], start: int) -> Iterator[
 
 
 def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], next_steps: Children) -> Match | None:
-    """Notes what comes next on the way to a rule's name; a match if it has been reached."""
+    """Adds the next component of a rule to `next_steps`; returns a match if the rule's name is reached."""
     taken = len(given)
     if taken >= len(parts):
         left_out = taken > len(parts) and given[len(parts)] in map(folded, rule.except_for)
@@ -335,11 +337,11 @@ def _merged(next_steps: Children, first_steps: Children) -> Children:
 
 
 def reached(matches: Iterable[Match]) -> Match | None:
-    """The match of what is protected itself, if it is, and not only on the way to what is."""
+    """The first match whose path is protected itself, and not only on the way to a protected name."""
     return next((match for match in matches if not match.rest), None)
 
 
 def _strictest(matches: Matches) -> Matches:
-    """Where one rule protects the name itself, nothing else counts."""
+    """The match that protects the name itself, if there is one; else all matches."""
     whole = reached(matches)
     return (whole,) if whole else matches

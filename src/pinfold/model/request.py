@@ -11,20 +11,20 @@ class RunCommand(Struct, frozen=True, tag="run_command"):
     """Run a shell line, or an argument vector without a shell."""
 
     command: str
-    """The line. With `argv`, only what a person is shown of it."""
+    """The line. With `argv`, it is only shown to people."""
     argv: tuple[str, ...] | None = None
-    """Set when no shell is to be involved."""
+    """Set to run a program without a shell."""
     cwd: str | None = None
     """Where it starts; None is the session's own directory."""
     description: str = ""
-    """What the agent says it is for. Shown, never believed."""
+    """The agent's own account of what the command is for. Shown, never trusted."""
     timeout: float | None = None
     policy: SandboxPolicy | None = None
-    """A requested policy. What it narrows applies; what it would widen is asked for."""
+    """A requested policy. What it narrows applies; what it widens needs approval."""
     disable_sandbox: bool = False
     """Claude Code's `dangerouslyDisableSandbox`."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Those that whoever asks sets for it, where they may change what it does."""
+    """Environment variables that the caller sets for the command, where they may change what it does."""
 
 
 class ReadFile(Struct, frozen=True, tag="read_file"):
@@ -32,7 +32,7 @@ class ReadFile(Struct, frozen=True, tag="read_file"):
 
     path: str
     below: bool = False
-    """Whatever lies in it is read as well, as a search does."""
+    """Everything below it is read as well, as a search does."""
 
 
 class WriteFile(Struct, frozen=True, tag="write_file"):
@@ -40,7 +40,7 @@ class WriteFile(Struct, frozen=True, tag="write_file"):
 
     path: str
     delete: bool = False
-    """The file is to be removed rather than written."""
+    """Remove the file instead of writing it."""
 
 
 class Connect(Struct, frozen=True, tag="connect"):

@@ -1,7 +1,7 @@
-"""A command line as it was understood: what `shell.parse` makes and `policy.decide` judges.
+"""A parsed command line: `shell.parse` makes it and `policy.decide` judges it.
 
 INVARIANT: every simple command that the line may start is among `Script.commands`, or one of
-`Script.unknowns` says that something unknown may be started. Nothing is left out because it is
+`Script.unknowns` says that the line may start an unknown command. Nothing is left out because it is
 quoted, nested, wrapped or written in an unusual way.
 """
 
@@ -14,20 +14,20 @@ from msgspec import Struct
 from pinfold.model.locations import Span
 
 LONGEST_LINE = 10_000
-"""Characters; a longer line is not judged, by anybody."""
+"""Characters; Pinfold does not judge a longer line."""
 SOME_NAME = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a name that is not known but is surely there."""
+"""A placeholder for a name that is not known but certainly there."""
 
 
 class Substitution(StrEnum):
-    """What `Computed` calls a part that more depends on than how it is told."""
+    """Values of `Computed.what` that decisions depend on; the other values are only shown to people."""
 
     PROCESS = "process substitution"
-    """`<(...)`: a file whose text a command of the line makes."""
+    """`<(...)`: a file whose text a command of the line prints."""
 
 
 class Text(Struct, frozen=True, tag=True):
-    """Characters that stand for themselves, quoting undone."""
+    """Literal characters, quoting undone."""
 
     text: str
 
@@ -55,10 +55,11 @@ class Computed(Struct, frozen=True, tag=True):
     """Anything else that only the shell can know."""
 
     what: str
-    """Such as `command substitution`, for a person."""
+    """The kind of expansion for people to read, such as `command substitution`."""
     quoted: bool
     may_be_empty: bool = True
-    """False for what a program itself fills in: `find`'s `{}` is always a name below where it looks."""
+    """False for what a program itself fills in: `find`'s `{}` is always a name below the searched
+    directory."""
 
 
 class Defaulted(Computed, frozen=True, tag=True):
@@ -81,8 +82,8 @@ class Word(Struct, frozen=True):
 
     @property
     def literal(self) -> str | None:
-        """Its value, where quoting alone hides it; None where something is computed."""
-        if len(self.parts) == 1:  # nearly every word, and this is asked of every word many times
+        """Its value with quoting undone; None where the shell computes a part of it."""
+        if len(self.parts) == 1:  # nearly every word, and callers ask this of every word many times
             part = self.parts[0]
             return part.text if isinstance(part, Text) else None
         if all(isinstance(part, Text) for part in self.parts):
@@ -90,12 +91,12 @@ class Word(Struct, frozen=True):
         return None
 
     def known(self, variables: Mapping[str, str]) -> str | None:
-        """Its value with `variables` filled in (`HOME` also answers for `~`), or None."""
+        """Its value with `variables` filled in (`HOME` also for `~`), or None."""
         values = [_value(part, variables) for part in self.parts]
         return None if None in values else "".join(value for value in values if value is not None)
 
     def pattern(self, variables: Mapping[str, str]) -> str | None:
-        """The path pattern it stands for, globs kept, literal glob characters bracketed; or None."""
+        """Its value as a path pattern, globs kept, literal glob characters bracketed; or None."""
         pieces: list[str] = []
         for part in self.parts:
             if isinstance(part, Glob):
@@ -108,7 +109,7 @@ class Word(Struct, frozen=True):
         return "".join(pieces)
 
     def emptied(self, variables: Mapping[str, str]) -> str:
-        """What it becomes if everything that may be empty is: `"$X"/*` may be `/*`."""
+        """Its value if everything in it that may be empty is empty: `"$X"/*` may be `/*`."""
         pieces: list[str] = []
         for part in self.parts:
             if isinstance(part, Text | Glob):
@@ -154,7 +155,7 @@ class Word(Struct, frozen=True):
 
     @property
     def start(self) -> str:
-        """The literal text it surely begins with."""
+        """The literal text that it certainly begins with."""
         start = ""
         for part in self.parts:
             if not isinstance(part, Text):
@@ -217,7 +218,7 @@ class Assignment(Struct, frozen=True):
     value: Word | None = None
     """None where nothing or an array is assigned."""
     exported: bool = False
-    """It reaches the environment of programs: a prefix, `export`, `declare -x`, `env`."""
+    """Whether it reaches the environment of programs: a prefix, `export`, `declare -x`, `env`."""
 
 
 class Redirection(Struct, frozen=True):
@@ -228,11 +229,11 @@ class Redirection(Struct, frozen=True):
     writes: bool
     reads: bool
     feeds: bool = False
-    """It may be standard input. A pipe is such a redirection too, of the operator `|`."""
+    """Whether it may be standard input. A pipe is such a redirection too, with the operator `|`."""
 
 
 class Hazard(Struct, frozen=True):
-    """Something in a command by which it does more than its name says."""
+    """Something in a command that makes it do more than its name says."""
 
     why: str
     span: Span
@@ -241,23 +242,24 @@ class Hazard(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """A place of the line where what happens cannot be known before it runs."""
+    """A place in the line whose effect cannot be known before it runs."""
 
     why: str
     span: Span
     runs: bool
-    """It may start any command (`$X` as a program, `eval`); else it may only slip through an allowlist."""
+    """It may start any command (`$X` as a program, `eval`); else it may only get around an allowlist."""
     is_data: bool = False
-    """Only if there is a command in what it reads, which is data in ordinary work (`pg_dump a | psql b`)."""
+    """It starts a command only if its input holds one; in ordinary work that is data (`pg_dump a | psql
+    b`)."""
 
 
 class Trait(StrEnum):
-    """What a program is, where its name alone settles it."""
+    """A property of a program, mostly one that follows from its name."""
 
     INTERPRETER = "interpreter"
-    """It runs code it is given: a shell, a language, a build tool's inline code."""
+    """It runs code from its arguments or input: a shell, a language, a build tool's inline code."""
     ELEVATES = "elevates"
-    """sudo and its kin."""
+    """It runs a program with other privileges: sudo, doas, pkexec."""
     TRANSPARENT = "transparent"
     """It adds nothing to the command it wraps, so it needs no approval of its own."""
     REDEFINED = "redefined"
@@ -267,11 +269,12 @@ class Trait(StrEnum):
     TEXT_ONLY = "text_only"
     """Its operands are text, never files."""
     RUNS_CODE = "runs_code"
-    """It runs code in a language that is not read here, from its words or from standard input."""
+    """It runs code in a language that Pinfold does not read, from its words or from standard input."""
     PASSES_ON = "passes_on"
-    """Some of its words go to something nothing is known of: a plug-in, a script of the project."""
+    """Some of its words go to an unknown program: a plug-in, a script of the project."""
     UNCHARTED = "uncharted"
-    """Nothing is known of this program: what its operands mean, and whether its options are harmless."""
+    """`shell/data/` does not describe this program: what its operands mean, and which options are
+    harmless."""
 
 
 class Command(Struct, frozen=True):
@@ -281,67 +284,68 @@ class Command(Struct, frozen=True):
     """The program first; empty for a lone assignment or redirection."""
     span: Span
     text: str
-    """As written; for a command found inside a quoted text, that text's own part."""
+    """As written; for a command found inside a quoted text, the part of that text."""
     assignments: tuple[Assignment, ...] = ()
     redirections: tuple[Redirection, ...] = ()
     directories: tuple[tuple[Word, ...], ...] | None = ((),)
-    """Where it may run: each possibility is the way of `cd`s from the line's start; None is anywhere."""
+    """Where it may run: each possibility lists the `cd`s from the line's start; None is anywhere."""
     via: tuple[str, ...] = ()
-    """The wrappers undone to reach it, outermost first."""
+    """The wrappers around it, outermost first."""
     program: str = ""
     """The program's plain name, empty if unknown."""
     flags: tuple[str, ...] = ()
-    """Its options in their canonical spelling, clusters taken apart, without values."""
+    """Its options in their canonical spelling, clusters split, without values."""
     operands: tuple[Word, ...] = ()
     """Its words that are neither options nor values of options."""
     reads: tuple[Word, ...] = ()
     """Operands and option values known to be read."""
     reads_below: bool = False
-    """Directories among `reads` are read with all that is in them."""
+    """Whether it reads everything below the directories among `reads`."""
     follows_links: bool = False
-    """So is what links in them lead to."""
+    """Whether it also reads what links below them lead to."""
     writes: tuple[Word, ...] = ()
     deletes: tuple[Word, ...] = ()
     hazards: tuple[Hazard, ...] = ()
     traits: frozenset[Trait] = frozenset()
     stands_for: "Command | None" = None
-    """What it is by another name, which deny and ask rules may speak of: `python -m pip` is `pip`."""
+    """The command that it also is, so that deny and ask rules match that too: `python -m pip` is `pip`."""
 
     @property
     def inputs(self) -> tuple[Redirection, ...]:
-        """What may be its standard input."""
+        """The redirections and pipes that may be its standard input."""
         return tuple(redirection for redirection in self.redirections if redirection.feeds)
 
 
 class Goals(Struct, frozen=True):
-    """Of a program each of whose operands is a goal by itself: `make test deploy`."""
+    """For a program that takes several goals: each operand is one, as in `make test deploy`."""
 
     between: str = ""
-    """What stands between the parts of a goal's name, as a regular expression: `:app:publish`."""
+    """What separates the parts of a goal's name, as a regular expression: `:app:publish`."""
     abbreviated: bool = False
-    """A beginning of each hump of a goal's name means it: `pTML` is `publishToMavenLocal`."""
+    """A goal may be abbreviated by the beginnings of its parts: `pTML` is `publishToMavenLocal`."""
     common: tuple[str, ...] = ()
-    """Goals that are there nearly everywhere, and so abbreviate no other."""
+    """Goals that nearly every project has, and which therefore abbreviate no other goal."""
 
 
 class Shape(Struct, frozen=True):
-    """What a rule's text asks of a command, in the same canonical form as `Command`."""
+    """What a rule's text requires of a command, in the canonical form of `Command`."""
 
     program: str
     words: tuple[str, ...]
-    """The rule's words exactly, program first: what a permissive rule compares."""
+    """The rule's words exactly, program first. Allow rules compare these."""
     flags: tuple[str, ...] = ()
-    """What a restrictive rule compares; options that change nothing (`rm -f`) left out."""
+    """The rule's options. Deny and ask rules compare these; options that change nothing (`rm -f`) left
+    out."""
     operands: tuple[str, ...] = ()
     also_spelled: tuple[str, ...] = ()
     """Other names of the first operand, where that is a subcommand."""
     goals: Goals | None = None
     several_from: int | None = None
-    """The first operand of those of which the program takes several: `systemctl stop a b`."""
+    """The index of the first operand that the program takes several of: `systemctl stop a b`."""
     is_doubtful: bool = False
-    """The program only may be the one that the rule names: `sh` is bash on many systems."""
+    """The program may not be the one that the rule names: `sh` is bash on many systems only."""
     also: tuple["Shape", ...] = ()
-    """What deny and ask rules say in other words: `docker container run` is `docker run`."""
+    """Synonyms that deny and ask rules match as well: `docker container run` is `docker run`."""
 
 
 class Script(Struct, frozen=True):

@@ -14,7 +14,7 @@ from pinfold.model.script import Shape
 
 
 class AutoRunMode(StrEnum):
-    """When a command runs without a person; the most careful stands first."""
+    """When a command runs without a person; the most careful comes first."""
 
     ASK_EVERY_TIME = "ask_every_time"
     USE_ALLOWLIST = "use_allowlist"
@@ -28,7 +28,7 @@ class SandboxingMode(IntEnum):
 
 
 class Control(StrEnum):
-    """Who decides about a capability of the fence."""
+    """Who decides about a capability of the sandbox."""
 
     ALWAYS_DISABLED = "ALWAYS_DISABLED"
     USER_CONTROLLED = "USER_CONTROLLED"
@@ -41,7 +41,7 @@ class SandboxingControls(Struct, frozen=True, rename="camel"):
 
 
 class AutoRunControls(Struct, frozen=True, rename="camel"):
-    """The administrator's hold on running without a person."""
+    """How far the administrator limits running without a person."""
 
     enabled: bool = False
     """An administrator is in control."""
@@ -78,7 +78,7 @@ class ApprovalSettings(Struct, frozen=True, rename="camel"):
 
 
 class IfUnavailable(StrEnum):
-    """What happens where the machine cannot hold the fence."""
+    """What happens where the machine cannot provide the sandbox."""
 
     REFUSE = "refuse"
     ASK = "ask"
@@ -113,7 +113,7 @@ class SandboxSettings(Struct, frozen=True):
     enabled: bool = True
     policy: PolicyType = PolicyType.WORKSPACE_READWRITE
     auto_allow: bool = True
-    """Commands inside the fence run without a question."""
+    """Commands inside the sandbox run without a question."""
     allow_unsandboxed: bool = True
     """A bypass may be asked for."""
     excluded_commands: tuple[Rule, ...] = ()
@@ -175,7 +175,7 @@ class Hook(Struct, frozen=True):
 class HookSettings(Struct, frozen=True):
     before_command: tuple[Hook, ...] = ()
     timeout: float = 10.0
-    """Seconds; a hook that takes longer has said no."""
+    """Seconds; a hook that takes longer counts as a no."""
 
 
 class JournalSettings(Struct, frozen=True):
@@ -185,21 +185,21 @@ class JournalSettings(Struct, frozen=True):
 
 class AnswerSettings(Struct, frozen=True):
     keep: float | None = 30 * 86400.0
-    """Seconds that an answer for longer than once is kept; None is for good."""
+    """How many seconds Pinfold keeps an answer for longer than once; None is for good."""
     wait: float | None = 120.0
-    """Seconds that a person at the terminal or the page has for an answer; None is as long as anybody is
-    waited for."""
+    """Seconds that a person at the terminal or the page has for an answer; None is the longest that any
+    approver gets."""
 
     @property
     def question_timeout(self) -> float:
-        """How long a question stands."""
+        """How many seconds a question stays open."""
         from pinfold.model.permission import LONGEST_QUESTION
 
         return min(self.wait or LONGEST_QUESTION, LONGEST_QUESTION)
 
 
 class Settings(Struct, frozen=True):
-    """Everything that is settled before a request is looked at."""
+    """Everything that is decided before Pinfold looks at a request."""
 
     mode: AutoRunMode = AutoRunMode.USE_ALLOWLIST
     sandbox: SandboxSettings = SandboxSettings()
@@ -213,7 +213,7 @@ class Settings(Struct, frozen=True):
     environment_set: dict[str, str] = {}
     limits: Limits = Limits()
     answer: float = 2.0
-    """Seconds in which a request is judged; what takes longer is denied."""
+    """Seconds that judging a request may take; a request that takes longer is denied."""
     hooks: HookSettings = HookSettings()
     approvals: AnswerSettings = AnswerSettings()
     journal: JournalSettings = JournalSettings()
@@ -221,11 +221,11 @@ class Settings(Struct, frozen=True):
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""
     cap: Cap = Cap()
-    """What the managed files limit: whatever is approved later is met with it."""
+    """What the managed files limit: it bounds anything that is approved later."""
     origins: dict[str, Origin] = {}
-    """`section.key` -> where its value was written; keys left at their default are absent."""
+    """`section.key` -> where its value is written; keys left at their default are absent."""
     notices: tuple[str, ...] = ()
-    """What a layer wrote that was not believed, and why: one line each."""
+    """Entries of a layer that Pinfold ignored, and why: one line each."""
 
     def origin(self, key: str, entry: int | None = None) -> Origin:
         """Where a key's value is written, or one entry of its list."""

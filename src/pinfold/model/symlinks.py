@@ -1,9 +1,9 @@
-"""The way along a path: every place that the kernel comes through, as the links of now lead.
+"""Walks a path as the kernel does: every place on the way, following the symbolic links of the moment.
 
-Facts (path_resolution(7)): `..` is the parent of where the links before it led; a link's target is walked
-from the directory that the link is in; a way over more than forty links leads nowhere.
+Facts (path_resolution(7)): `..` is the parent of where the links before it led; the kernel walks a link's
+target from the directory that the link is in; a path over more than forty links leads nowhere.
 
-Anybody may swap a link meanwhile. What is done about that is the asker's.
+Another process may swap a link meanwhile. The caller has to deal with that.
 """
 
 import os
@@ -18,7 +18,7 @@ PATH_MAX = 4096
 LONGEST_PATH = 2 * PATH_MAX
 """Bytes: of one that a call takes, and of the directory that it starts in."""
 REMOVED = " (deleted)"
-"""What the kernel adds to the path of something that has none any more."""
+"""What the kernel appends to the path of a file that was removed."""
 
 
 class Step(NamedTuple):
@@ -30,9 +30,10 @@ class Step(NamedTuple):
 
 
 def walk_path(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
-    """Every place on the way along an absolute path, from the root on; what is not there is no link.
+    """Every place that resolving an absolute path comes through, from the root on.
 
-    The last one is where it leads: a link only where there are more than `most_links`.
+    A name that does not exist is no link. The last place is where the path leads: it is a link only where
+    there are more than `most_links`.
     """
     left, led = path.split("/")[::-1], "/"
     links = 0
@@ -53,12 +54,12 @@ def walk_path(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
 
 
 def links_and_target(path: str) -> tuple[str, ...]:
-    """Where a path leads, and the links on the way: who changes one of those leads it elsewhere."""
+    """The links that a path goes through, and its target: changing one of these links changes the target."""
     return tuple(step.place for step in walk_path(path) if step.is_link or step.is_last)
 
 
 def real_path(path: str) -> str:
-    """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
+    """`os.path.realpath` for any text: a path that no system call would take is only normalized."""
     try:
         if len(os.fsencode(path)) > LONGEST_PATH:
             return os.path.normpath(path)
@@ -80,8 +81,8 @@ def project_directory(path: str | os.PathLike[str]) -> str:
 
 
 def _walked_by_kernel(path: str) -> str:
-    """Where something is that is there, in three calls instead of one for each part of its path; empty where
-    the kernel has no path of it to tell."""
+    """The real path of an existing file, in three calls instead of one for each part of its path; empty where
+    the kernel knows no path of it."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

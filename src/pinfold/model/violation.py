@@ -1,4 +1,4 @@
-"""What a command tried and was refused, as the pen's warden or the gate saw it."""
+"""Violations: what a command tried and was denied, as the pen's warden or the gate reports it."""
 
 from collections.abc import Iterable
 
@@ -9,65 +9,66 @@ from pinfold.model.escape_text import visible
 
 MOST_SHOWN = 50
 WARDEN = "warden"
-"""In the place of a system call: the pen's warden itself has ended."""
+"""The operation of a violation that says that the pen's warden itself has ended."""
 LONGEST = 500
 """Characters of one line."""
 
 
 READ = "read"
-"""The operation of what would have been read, had it not been hidden."""
+"""The operation of a violation about a hidden file that the command tried to read."""
 
 
 AGENT = "ssh-agent"
-"""The beginning of the operation of what a granted ssh agent was asked for and may not do."""
+"""How the operation of a violation begins that is about a request to a granted ssh agent."""
 
 
 class Violation(Struct, frozen=True):
-    """One thing that a command wanted and did not get."""
+    """One thing that a command tried and was denied."""
 
     operation: str
     """The system call, such as `open` or `rename`; or `read`."""
     path: str
-    """Where it led in the pen, every link followed; of a connect, the host and its port."""
+    """The path in the pen, every link followed; for a connect, the host and its port."""
     rule: str
-    """The protected name that stood in the way; empty if the place as such is closed."""
+    """The protected name that the path met; empty if the policy closes the place as such."""
     why: str
     program: str
-    """What the process called itself."""
+    """The name of the process."""
     pid: int
-    """Outside of the pen."""
+    """The process id outside of the pen."""
     grantable: bool
-    """Whether a person may let it through."""
+    """Whether a person may grant it."""
     code: ViolationCode
     times: int = 1
-    """How often it was tried, at least."""
+    """How often the command tried it, at least."""
     answered: str = ""
-    """What came of asking while it waited, which `why` tells too: who said no, as `Settlement.by` has it, or
-    why nobody may be asked. It is not asked for again in this run. Empty if there was nobody to ask."""
+    """The answer to the question that was open while the call waited, which `why` has too: who said no, as in
+    `Settlement.by`, or why no one may be asked. This run does not ask again. Empty if no approver could
+    answer."""
     asked_at: AskedAt = AskedAt.NOWHERE
-    """Where it was asked about while it waited."""
+    """Where that question was asked."""
     is_git_writes: bool = False
-    """Whether git's writes as a whole were in the way, which `filesystem.git_writes` opens."""
+    """Whether the policy denies git's writes as a whole, which `filesystem.git_writes` allows."""
     command: str = ""
-    """The line that was run."""
+    """The line that ran."""
     origin: str = ""
     """Where the rule is written: a file and its line, or a layer of the settings."""
     remedy: str = ""
-    """What would allow it; empty if nothing does."""
+    """What would allow it; empty if nothing would."""
 
     @property
     def summary(self) -> str:
-        """What was refused and why, on one line that is safe to draw."""
+        """What was denied and why, on one line that is safe to print on a terminal."""
         if self.operation == WARDEN or not (self.operation or self.path):
             return visible(self.why)
-        deed = " ".join(part for part in (self.operation, self.path) if part)
-        return visible(f"refused {deed}: {self.why}")
+        attempt = " ".join(part for part in (self.operation, self.path) if part)
+        return visible(f"refused {attempt}: {self.why}")
 
 
 def violations_text(violations: Iterable[Violation]) -> str:
-    """The block that an agent can be shown; empty if there is nothing to tell.
+    """The block of violations for an agent to read; empty if there are none.
 
-    Paths and names are whatever a program chose: nothing in them can end the block, or a line of it.
+    Programs choose paths and names freely: nothing in them can end the block, or a line of it.
     """
     every = tuple(violations)
     if not every:
@@ -80,13 +81,13 @@ def violations_text(violations: Iterable[Violation]) -> str:
 
 def _line(violation: Violation) -> str:
     each = violation
-    who = f"{each.program}[{each.pid}]" if each.program else ""
-    told = (
-        " ".join(part for part in (who, each.operation, each.path) if part and each.operation != WARDEN),
+    process = f"{each.program}[{each.pid}]" if each.program else ""
+    parts = (
+        " ".join(part for part in (process, each.operation, each.path) if part and each.operation != WARDEN),
         f"{each.why} (rule `{each.rule}`)" if each.rule else each.why,
         f"written in {each.origin}" if each.origin else "",
         f"to allow it: {each.remedy}" if each.remedy else "",
         f"tried {each.times} times" if each.times > 1 else "",
     )
-    line = visible("; ".join(part for part in told if part)).replace("<", "\\x3c").replace(">", "\\x3e")
+    line = visible("; ".join(part for part in parts if part)).replace("<", "\\x3c").replace(">", "\\x3e")
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
