@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.workspace import dir_cache
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 
 IN_A_DIRECTORY = 10
 ROUNDS = 9
@@ -52,10 +52,10 @@ def main() -> None:
             ignore_mapping={top: ("secret/", "/dist/x")},
         )
         dir_cache.SETTLED = 0
-        surveyor = Surveyor([top], "/nowhere")
+        surveyor = WorkspaceScanner([top], "/nowhere")
         surveyor(policy)
         walked, first, again = timed(
-            lambda: bare(top), lambda: Surveyor([top], "/nowhere")(policy), lambda: surveyor(policy)
+            lambda: bare(top), lambda: WorkspaceScanner([top], "/nowhere")(policy), lambda: surveyor(policy)
         )
     finally:
         shutil.rmtree(top)

@@ -9,7 +9,7 @@ import pytest
 
 from pinfold.audit import Journal
 from pinfold.audit.archive import keep
-from pinfold.audit.history import ALL, _reading, deeds, entries, forget, has
+from pinfold.audit.history import ALL, _reading, actions, entries, forget, has
 from pinfold.model.errors import PinfoldError
 
 
@@ -31,15 +31,15 @@ def test_runs_come_with_their_ends(path: str) -> None:
         second = journal.append("b", "run", {"command": "y"})
         journal.append("b", "end", {"exit_code": 1}, about=second)
         journal.append("b", "connect", {"host": "h"}, about=second)
-        found = deeds(path)
+        found = actions(path)
         assert [(each.entry.id, each.end) for each in found[:2]] == [
             (first, None),
             (second, {"exit_code": 1}),
         ]
         assert [each.entry.kind for each in found] == ["run", "run", "connect"]
-        assert [each.entry.id for each in deeds(path, 1)] == [found[2].entry.id]
-        assert [each.entry.id for each in deeds(path, session="a")] == [first]
-        assert deeds(path, session="c") == []
+        assert [each.entry.id for each in actions(path, 1)] == [found[2].entry.id]
+        assert [each.entry.id for each in actions(path, session="a")] == [first]
+        assert actions(path, session="c") == []
 
 
 def test_forgetting_leaves_policies_and_numbers(path: str) -> None:
@@ -68,11 +68,11 @@ def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
     path = str(tmp_path / "j")
     for name in ("j", "j.new"):
         (tmp_path / name).write_bytes(b"no journal" * 100)
-        for attempt in (lambda: deeds(path), lambda: has(path, "s"), lambda: forget(path, 0)):
+        for attempt in (lambda: actions(path), lambda: has(path, "s"), lambda: forget(path, 0)):
             with pytest.raises(PinfoldError, match=r"the journal .* cannot be"):
                 attempt()
         (tmp_path / name).write_bytes(b"")
-        assert deeds(path) == [] and not has(path, "s") and forget(path, 0) == 0
+        assert actions(path) == [] and not has(path, "s") and forget(path, 0) == 0
 
 
 def test_what_is_in_both_places_is_told_once(path: str) -> None:
@@ -86,8 +86,8 @@ def test_what_is_in_both_places_is_told_once(path: str) -> None:
         journal.append("a", "run", {"n": 2})
         for _ in range(2):
             assert [each.kind for each in entries(path)] == ["run", "end", "run"]
-            assert [each.entry.data["n"] for each in deeds(path)] == [1, 2]
-            assert deeds(path)[0].end == {"exit_code": 0}
+            assert [each.entry.data["n"] for each in actions(path)] == [1, 2]
+            assert actions(path)[0].end == {"exit_code": 0}
             journal.settle()
 
 
@@ -97,7 +97,7 @@ def test_the_last_are_the_last_though_they_are_in_both_places(path: str) -> None
         for n in range(5):
             journal.append("a", "run", {"n": n})
         keep(path, journal._lines.rows())
-    assert [each.entry.data["n"] for each in deeds(path, 2)] == [3, 4]
+    assert [each.entry.data["n"] for each in actions(path, 2)] == [3, 4]
 
 
 def test_nobody_waits_for_who_reads(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

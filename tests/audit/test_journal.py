@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.audit import Entry, Journal, JournalError
+from pinfold.audit import Journal, JournalEntry, JournalError
 from pinfold.audit.archive import INSERT
 from pinfold.audit.history import entries, has
 from pinfold.audit.tail_file import HEAD_SIZE
@@ -99,7 +99,7 @@ def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) 
     with Journal(path) as journal:
         put = journal._lines.put
 
-        def forgetting(entry: Entry, end: int) -> int:
+        def forgetting(entry: JournalEntry, end: int) -> int:
             journal._lines.put = put  # type: ignore[method-assign]
             journal.append("a", "end", {"n": 2})
             return put(entry, end)

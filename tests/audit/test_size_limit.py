@@ -9,7 +9,7 @@ import pytest
 
 from pinfold.audit import Journal
 from pinfold.audit.archive import INSERT
-from pinfold.audit.history import deeds, entries
+from pinfold.audit.history import actions, entries
 from pinfold.audit.journal import FORGOTTEN, LARGEST
 
 SIZE = 1_000_000
@@ -43,7 +43,7 @@ def test_the_journal_is_bounded(path: str) -> None:
         notes = [each for each in left if each.kind == FORGOTTEN]
         assert notes and all(each.data["rows"] > 0 for each in notes)
         assert [each.id for each in left] == list(range(left[0].id, left[-1].id + 1)), "no number is lost"
-        assert "forgotten" in {each.entry.kind for each in deeds(path)}
+        assert "forgotten" in {each.entry.kind for each in actions(path)}
 
 
 def test_without_a_size_nothing_goes(path: str) -> None:

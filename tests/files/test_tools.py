@@ -14,7 +14,7 @@ import pytest
 import pinfold
 from pinfold.audit.history import entries
 from pinfold.files import TOOLS, Access, FileTools, tools
-from pinfold.files.replace_blocks import replaced
+from pinfold.files.text_format import replace_blocks
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.sandbox.linux.protocol import rename_lock
@@ -273,10 +273,10 @@ def test_who_closes_a_file_while_it_is_changed_is_not_overruled(
 
     def meanwhile(text: str, blocks: Sequence[tuple[str, str]], path: str) -> str:
         file.chmod(0o600)
-        return replaced(text, blocks, path)
+        return replace_blocks(text, blocks, path)
 
     file.chmod(0o644)
-    monkeypatch.setattr(tools, "replaced", meanwhile)
+    monkeypatch.setattr(tools, "replace_blocks", meanwhile)
     with refusal("swapped"):
         files.replace("file", [("one", "two")])
     assert file.stat().st_mode & 0o777 == 0o600 and file.read_text() == "one\n"
@@ -291,9 +291,9 @@ def test_who_saves_a_file_while_it_is_changed_is_not_overruled(
 
     def meanwhile(text: str, blocks: Sequence[tuple[str, str]], path: str) -> str:
         save(file)
-        return replaced(text, blocks, path)
+        return replace_blocks(text, blocks, path)
 
-    monkeypatch.setattr(tools, "replaced", meanwhile)
+    monkeypatch.setattr(tools, "replace_blocks", meanwhile)
     with refusal("swapped"):
         files.replace("file", [("one", "two")])
     assert "theirs" in file.read_text() and os.listdir(work) == ["file"]
@@ -518,7 +518,7 @@ def test_a_bad_expression_is_told_and_a_costly_one_is_cheap(
 
 
 def test_globs() -> None:
-    from pinfold.files.walk import matches
+    from pinfold.files.held_dirs import matches
 
     assert matches("**", "a") and matches("**", "a/b") and matches("**/*.py", "a.py")
     assert matches("**/*.py", "x/y/a.py") and matches("src/**/a", "src/a") and matches("src/**", "src/x/y")

@@ -15,8 +15,8 @@ from pinfold.model.decision import Verdict
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
 from pinfold.network.gate import Gate
-from pinfold.network.limits import Limits
-from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
+from pinfold.network.limits import GateLimits
 from pinfold.network.upstream import Upstream
 from pinfold.policy.connect import judge_connect
 from pinfold.policy.hosts import parse_pattern
@@ -32,15 +32,15 @@ RESET = struct.pack("=ii", 1, 0)
 """Of SO_LINGER: closing sends a reset instead of an end."""
 
 
-def ruling(host: str, port: int, settings: Settings) -> Ruling:
+def ruling(host: str, port: int, settings: Settings) -> HostDecision:
     """What policy says, as the gate is told it."""
     reason = judge_connect(Connect(host, port), settings, FACTS).reasons[0]
     said = f"{reason.message}; {reason.remedy}" if reason.remedy else reason.message
-    return Ruling(reason.verdict, said, reason.rule if reason.step in LISTED else "")
+    return HostDecision(reason.verdict, said, reason.rule if reason.step in LISTED else "")
 
 
-def rules_of(settings: Settings) -> Callable[[str, int | None], Ruling]:
-    def decide(host: str, port: int | None) -> Ruling:
+def rules_of(settings: Settings) -> Callable[[str, int | None], HostDecision]:
+    def decide(host: str, port: int | None) -> HostDecision:
         if port is not None:
             return ruling(host, port, settings)
         entries = (*settings.network.allow, *settings.network.deny)
@@ -60,7 +60,7 @@ class World:
         deny: Sequence[str] = (),
         access: str = "rules",
         names: Mapping[str, Sequence[str]] | None = None,
-        limits: Limits = Limits(),  # noqa: B008
+        limits: GateLimits = GateLimits(),  # noqa: B008
         upstream: Upstream | None = None,
         own: Sequence[str] = (),
         local: Mapping[str, tuple[str, ...]] | None = None,
@@ -69,23 +69,23 @@ class World:
         self._rules = rules_of(Settings(network=network))
         self.names = names or {}
         self.limits, self.upstream, self.own, self.local = limits, upstream, own, local
-        self.records: list[Outcome] = []
+        self.records: list[ConnectionOutcome] = []
         self.looked_up: list[str] = []
         self.asked: list[tuple[str, int, str]] = []
-        self.answer: Callable[[str, int], Awaitable[Ruling]] = self._nobody
+        self.answer: Callable[[str, int], Awaitable[HostDecision]] = self._nobody
         self.gate: Gate = None  # type: ignore[assignment]
         self.port = 0
         self.clients: list[Client] = []
         self.tags: Iterator[str] = repeat(TAG)
         """Whose the connections to the proxy are, one after the other."""
 
-    async def _nobody(self, host: str, port: int) -> Ruling:
+    async def _nobody(self, host: str, port: int) -> HostDecision:
         raise LookupError("there is nobody to ask")
 
-    async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+    async def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
         return self._rules(host, port)
 
-    async def ask(self, host: str, port: int, tag: str, ruling: Ruling) -> Ruling:
+    async def ask(self, host: str, port: int, tag: str, ruling: HostDecision) -> HostDecision:
         self.asked.append((host, port, tag))
         return await self.answer(host, port)
 
@@ -140,7 +140,7 @@ class World:
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
         return self.clients[-1]
 
-    async def recorded(self, count: int = 1) -> list[Outcome]:
+    async def recorded(self, count: int = 1) -> list[ConnectionOutcome]:
         """The records, once there are this many."""
         await until(lambda: len(self.records) >= count)
         return self.records

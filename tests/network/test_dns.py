@@ -52,7 +52,7 @@ def test_broken(data: bytes) -> None:
 
 def test_an_answer_repeats_the_question() -> None:
     asked = dns.parse_query(query(b"\1A\7eXample\0"))
-    said = dns.answer(asked, dns.Code.FINE, [bytes((198, 18, 1, 0))], 60)
+    said = dns.answer(asked, dns.DnsCode.FINE, [bytes((198, 18, 1, 0))], 60)
     assert struct.unpack("!HHHHHH", said[:12]) == (7, 0x8580, 1, 1, 0, 0)
     assert said[12:] == b"\1A\7eXample\0\0\1\0\1" + b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc6\x12\1\0"
 
@@ -72,4 +72,4 @@ def test_garbage_is_a_query_or_malformed(data: bytes) -> None:
             dns.broken(message)
         else:
             assert len(found.name) <= 254
-            dns.answer(found, dns.Code.NO_SUCH_NAME)
+            dns.answer(found, dns.DnsCode.NO_SUCH_NAME)

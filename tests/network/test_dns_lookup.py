@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pinfold.model.fair_share import fair_share, has_room
-from pinfold.network.dns_lookup import MOST_AT_ONCE, LookUps
+from pinfold.network.dns_lookup import MOST_AT_ONCE, LookUpQueue
 
 
 class Names:
@@ -29,7 +29,7 @@ async def turns() -> None:
 def test_one_command_leaves_others_look_ups() -> None:
     async def run() -> None:
         names = Names()
-        look_ups = LookUps(names.look_up)
+        look_ups = LookUpQueue(names.look_up)
         slow = [asyncio.create_task(look_ups.find(f"slow{n}", "1")) for n in range(100)]
         await turns()
         assert len(names.asked) == fair_share(MOST_AT_ONCE, 0) < MOST_AT_ONCE
@@ -46,7 +46,7 @@ def test_a_look_up_counts_until_it_is_done() -> None:
 
     async def run() -> None:
         names = Names()
-        look_ups = LookUps(names.look_up)
+        look_ups = LookUpQueue(names.look_up)
         most = fair_share(MOST_AT_ONCE, 0)
         for n in range(most + 5):
             task = asyncio.create_task(look_ups.find(f"slow{n}", "1"))

@@ -3,26 +3,26 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.network.fake_ips import StandIns, is_stand_in
+from pinfold.network.fake_ips import FakeAddresses, is_fake_address
 
 
 def test_a_name_keeps_its_address() -> None:
-    table = StandIns()
+    table = FakeAddresses()
     first = table.address_of("a.example", 0)
-    assert first is not None and is_stand_in(first)
+    assert first is not None and is_fake_address(first)
     assert table.address_of("b.example", 1) != first
     assert table.address_of("a.example", 2) == first
     assert table.use(first, 3) == table.name_of(first) == "a.example"
 
 
 def test_addresses_that_were_not_given_stand_for_nothing() -> None:
-    assert StandIns().use("198.18.1.0", 0) is None
-    assert not is_stand_in("198.20.0.1")
-    assert not is_stand_in("::1")
+    assert FakeAddresses().use("198.18.1.0", 0) is None
+    assert not is_fake_address("198.20.0.1")
+    assert not is_fake_address("::1")
 
 
 def test_a_full_table_takes_what_was_long_unused_and_nothing_else() -> None:
-    table = StandIns(most=2, idle=100)
+    table = FakeAddresses(most=2, idle=100)
     first, second = table.address_of("a", 0), table.address_of("b", 0)
     assert first is not None and second is not None
     assert table.use(first, 0) and table.use(second, 0)
@@ -34,7 +34,7 @@ def test_a_full_table_takes_what_was_long_unused_and_nothing_else() -> None:
 
 
 def test_names_that_nobody_connected_to_do_not_fill_the_table_for_long() -> None:
-    table = StandIns(most=2, idle=100, unused=10)
+    table = FakeAddresses(most=2, idle=100, unused=10)
     first, second = table.address_of("a", 0), table.address_of("b", 0)
     assert first is not None and second is not None
     table.use(first, 0)
@@ -49,7 +49,7 @@ def test_names_that_nobody_connected_to_do_not_fill_the_table_for_long() -> None
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=60))
 def test_no_two_names_share_an_address(uses: list[tuple[int, int]]) -> None:
-    table, now, given_to = StandIns(most=4, idle=60, unused=20), 0, {}
+    table, now, given_to = FakeAddresses(most=4, idle=60, unused=20), 0, {}
     for name, later in uses:
         now += later
         address = table.address_of(f"n{name}", now)

@@ -9,9 +9,8 @@ import pytest
 
 from pinfold.kernel.socket_memory import memory_of
 from pinfold.model.decision import Verdict
-from pinfold.network.buffer_limit import Buffers
-from pinfold.network.limits import Limits
-from pinfold.network.ruling import Ruling
+from pinfold.network.host_decision import HostDecision
+from pinfold.network.limits import Buffers, GateLimits
 from pinfold.network.upstream import Upstream
 from pinfold.network.wildcard_budget import AT_ONCE
 from tests.network.gate_world import LOOPBACK, TAG, World, answer_http, echo, run, server, until
@@ -20,7 +19,7 @@ from tests.patience import PATIENCE
 
 HERE = ("127.0.0.1",)
 NAMES = {"a.test": HERE, "b.test": HERE, "evil.test": HERE}
-YES = Ruling(Verdict.ALLOW, "a person said so")
+YES = HostDecision(Verdict.ALLOW, "a person said so")
 
 
 def test_no_name_no_packet() -> None:
@@ -292,7 +291,7 @@ def test_names_must_agree(data: bytes, passes: bool, is_slow: bool) -> None:
             heard.extend(piece)
 
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=0.02, idle=2.0))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(pause=0.02, idle=2.0))
         # Where its slowness is all that is wrong with it, it is slow for a busy machine too.
         pause = 0.5 if passes and b"HTTP/" in data else 0.04
         async with server(listen) as port, world.running():
@@ -371,7 +370,7 @@ def test_names_must_agree_where_postgresql_begins_tls(
 
     async def test() -> None:
         # Long pauses: a request that is held until it is over would be late.
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=60.0))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(pause=60.0))
         async with server(listen) as port, world.running():
             client = await world.connect()
             await client.tunnel("a.test", port)
@@ -466,9 +465,9 @@ def test_an_undecided_host_waits_for_one_answer() -> None:
         world = World(LOOPBACK, access="ask", names=NAMES)
         go = asyncio.Event()
 
-        async def answer(host: str, _: int) -> Ruling:
+        async def answer(host: str, _: int) -> HostDecision:
             await go.wait()
-            return YES if host == "a.test" else Ruling(Verdict.DENY, f"nobody wants {host}")
+            return YES if host == "a.test" else HostDecision(Verdict.DENY, f"nobody wants {host}")
 
         world.answer = answer
         async with server(echo) as port, world.running():
@@ -495,14 +494,14 @@ def test_an_undecided_host_waits_for_one_answer() -> None:
 
 def test_nobody_to_ask_means_no() -> None:
     async def test() -> None:
-        world = World(access="ask", names=NAMES, limits=Limits(answer=0.1))
+        world = World(access="ask", names=NAMES, limits=GateLimits(answer=0.1))
 
-        async def late(host: str, port: int) -> Ruling:
+        async def late(host: str, port: int) -> HostDecision:
             await asyncio.sleep(5)
             return YES
 
-        async def unsure(host: str, port: int) -> Ruling:
-            return Ruling(Verdict.ASK)
+        async def unsure(host: str, port: int) -> HostDecision:
+            return HostDecision(Verdict.ASK)
 
         async with world.running():
             for way_to_answer in (world.answer, late, unsure):
@@ -518,9 +517,9 @@ def test_another_port_is_another_question() -> None:
     async def test() -> None:
         world = World(LOOPBACK, access="ask", names=NAMES)
 
-        async def answer(_: str, port: int) -> Ruling:
+        async def answer(_: str, port: int) -> HostDecision:
             await asyncio.sleep(0.05)
-            return YES if port != 22 else Ruling(Verdict.DENY, "not this port")
+            return YES if port != 22 else HostDecision(Verdict.DENY, "not this port")
 
         world.answer = answer
         async with server(echo) as port, world.running():
@@ -539,7 +538,7 @@ def test_a_question_nobody_waits_for_is_withdrawn() -> None:
         world = World(access="ask", names=NAMES)
         withdrawn = asyncio.Event()
 
-        async def answer(host: str, port: int) -> Ruling:
+        async def answer(host: str, port: int) -> HostDecision:
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
@@ -565,7 +564,7 @@ def test_rules_that_fail_are_a_no() -> None:
     async def test() -> None:
         world = World("a.test", names=NAMES)
 
-        async def broken(host: str, port: int | None, tag: str) -> Ruling:
+        async def broken(host: str, port: int | None, tag: str) -> HostDecision:
             raise RuntimeError("no settings")
 
         world.decide = broken  # type: ignore[method-assign]
@@ -585,7 +584,7 @@ def test_nobody_is_asked_about_a_name_that_is_known_to_lead_where_nothing_may() 
             "mixed.test": ("10.1.2.3", "10.9.9.9"),
             "fine.test": ("10.9.9.9",),
         }
-        world = World("10.9.9.9", access="ask", names=local, local=local, limits=Limits(dial=0.05))
+        world = World("10.9.9.9", access="ask", names=local, local=local, limits=GateLimits(dial=0.05))
         async with world.running():
             for name, asked in (("near.test", 0), ("mixed.test", 1), ("fine.test", 2), ("far.test", 3)):
                 client = await world.connect()
@@ -721,7 +720,7 @@ def test_no_proxy_tells_its_password() -> None:
 
 def test_a_client_that_says_nothing_is_let_go() -> None:
     async def test() -> None:
-        world = World(limits=Limits(greeting=0.1))
+        world = World(limits=GateLimits(greeting=0.1))
         async with world.running():
             for start in (b"", b"GET http://a.te", b"\5", b"\5\1\0\5"):
                 client = await world.connect()
@@ -733,7 +732,7 @@ def test_a_client_that_says_nothing_is_let_go() -> None:
 
 def test_a_slow_hello_is_let_go() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(greeting=1.0))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(greeting=1.0))
         async with server(echo) as port, world.running():
             client = await world.connect()
             await client.tunnel("a.test", port)
@@ -748,7 +747,7 @@ def test_a_slow_hello_is_let_go() -> None:
 
 def test_idle_connections_end() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(idle=1.0))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(idle=1.0))
         async with server(echo) as port, server(answer_http) as http, world.running():
             silent, opaque, plain = [await world.connect() for _ in range(3)]
             await silent.tunnel("a.test", port)
@@ -765,7 +764,7 @@ def test_idle_connections_end() -> None:
 
 def test_ways_that_nobody_takes_count_too() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(connections=2))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(connections=2))
         async with server(echo) as port, world.running():
             first, second = [await world.gate.open("a.test", port, "") for _ in range(2)]
             assert (await world.gate.open("a.test", port, "")).refusal is not None
@@ -826,7 +825,7 @@ def test_an_answer_before_the_end_of_the_request_arrives() -> None:
 
 def test_too_many_connections_are_turned_away_and_others_live() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(connections=3))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(connections=3))
         world.tags = iter(("7.1", "7.2", "7.3", "7.4"))
         async with server(echo) as port, world.running():
             client = await world.connect()
@@ -871,7 +870,7 @@ def test_a_client_that_does_not_read_holds_little() -> None:
 @pytest.mark.parametrize("data", [b"\x16\3\1\2\0\1", b"\0" * 100_000, b"\xff\n\n", b"a" * 200_000])
 def test_garbage_at_the_proxys_face(data: bytes) -> None:
     async def test() -> None:
-        async with World(limits=Limits(greeting=0.5)).running() as world:
+        async with World(limits=GateLimits(greeting=0.5)).running() as world:
             client = await world.connect()
             try:
                 await client.say(data)
@@ -932,7 +931,7 @@ def test_who_is_gone_leaves_no_connection_to_a_server_that_keeps_it(request_: by
         await over.wait()
 
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(gone=0.5))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(gone=0.5))
         async with server(keep) as port, world.running():
             request = request_.replace(b"a.test", b"a.test:%d" % port)
             there, gone = await world.connect(), await world.connect()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pinfold.network.hosts_file import load, parse
+from pinfold.network.dns_lookup import load_hosts, parse_hosts
 
 
 def test_parse() -> None:
@@ -14,11 +14,11 @@ def test_parse() -> None:
     nonsense  line
     10.0.0.3
     """
-    assert parse(text) == {
+    assert parse_hosts(text) == {
         "localhost": ("127.0.0.1", "::1"),
         "box.example": ("127.0.0.1", "10.0.0.2"),
     }
 
 
 def test_no_file_knows_no_names(tmp_path: Path) -> None:
-    assert load(str(tmp_path / "hosts")) == {}
+    assert load_hosts(str(tmp_path / "hosts")) == {}

@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.network.http_heads import LONGEST_HEAD, MOST_HEADERS
-from pinfold.network.http_layer import Close, Command, HttpLayer, Open, Switched, ToClient, ToServer
-from pinfold.network.http_targets import Target, Via, refusal_page
-from pinfold.network.refusal import Why
+from pinfold.network.http_heads import LONGEST_HEAD, MOST_HEADERS, HttpTarget, refusal_page
+from pinfold.network.http_layer import Close, HttpCommand, HttpLayer, Open, Switched, ToClient, ToServer
+from pinfold.network.refusal import RefusalKind
+from pinfold.network.upstream import UpstreamProxy
 from tests.network.byte_pieces import PLACES, cut
 
-HOST = Target("a.example", 80)
+HOST = HttpTarget("a.example", 80)
 GET = b"GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n"
 INNER = b"GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
-def merged(commands: list[Command]) -> list[Command]:
+def merged(commands: list[HttpCommand]) -> list[HttpCommand]:
     """Bytes for the same side, one after the other, are the same as all at once."""
-    found: list[Command] = []
+    found: list[HttpCommand] = []
     for command in commands:
         if isinstance(command, ToServer) and found and isinstance(found[-1], ToServer):
             found[-1] = ToServer(found[-1].data + command.data)
@@ -29,7 +29,7 @@ def merged(commands: list[Command]) -> list[Command]:
     return found
 
 
-def fed(layer: HttpLayer, data: bytes, places: list[int] | None = None) -> list[Command]:
+def fed(layer: HttpLayer, data: bytes, places: list[int] | None = None) -> list[HttpCommand]:
     return merged([command for piece in cut(data, places or []) for command in layer.from_client(piece)])
 
 
@@ -38,10 +38,10 @@ TARGETS = [
     (GET.replace(b"a.example", b"A.Example."), Open(HOST, False)),
     (
         b"GET http://a.example:8080 HTTP/1.1\r\nHost: a.example:8080\r\n\r\n",
-        Open(Target("a.example", 8080), False),
+        Open(HttpTarget("a.example", 8080), False),
     ),
-    (b"GET http://[::1]:8/ HTTP/1.1\r\nHost: [0::1]:8\r\n\r\n", Open(Target("::1", 8), False)),
-    (b"GET http://127.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Open(Target("127.0.0.1", 80), False)),
+    (b"GET http://[::1]:8/ HTTP/1.1\r\nHost: [0::1]:8\r\n\r\n", Open(HttpTarget("::1", 8), False)),
+    (b"GET http://127.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Open(HttpTarget("127.0.0.1", 80), False)),
     (b"GET http://a.example/ HTTP/1.0\r\n\r\n", Open(HOST, False)),
     (
         GET.replace(b"\r\n\r\n", b"\r\nProxy-Authorization: Basic dGFnLTE6eA==\r\n\r\n"),
@@ -49,9 +49,9 @@ TARGETS = [
     ),
     (
         b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n\x16\3",
-        Open(Target("a.example", 443), True, b"\x16\3"),
+        Open(HttpTarget("a.example", 443), True, b"\x16\3"),
     ),
-    (b"CONNECT [::1]:22 HTTP/1.0\r\n\r\n", Open(Target("::1", 22), True)),
+    (b"CONNECT [::1]:22 HTTP/1.0\r\n\r\n", Open(HttpTarget("::1", 22), True)),
 ]
 
 
@@ -133,7 +133,7 @@ REFUSED = [
 def test_refused_in_any_pieces(data: bytes, places: list[int]) -> None:
     answer, end = fed(HttpLayer(), data, places)
     assert isinstance(answer, ToClient) and answer.data.startswith(b"HTTP/1.1 400 ")
-    assert isinstance(end, Close) and end.message and end.why is Why.MALFORMED
+    assert isinstance(end, Close) and end.message and end.why is RefusalKind.MALFORMED
 
 
 @given(PLACES, PLACES)
@@ -270,7 +270,7 @@ def test_answers(data: bytes, start: bytes) -> None:
 
 
 def test_the_reason_is_in_the_answer() -> None:
-    page = refusal_page(Why.DENIED, "no rule speaks of a.example; add `a.example` to `network.allow`")
+    page = refusal_page(RefusalKind.DENIED, "no rule speaks of a.example; add `a.example` to `network.allow`")
     assert page.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert page.endswith(
         b"\r\n\r\npinfold: no rule speaks of a.example; add `a.example` to `network.allow`\n"
@@ -288,8 +288,10 @@ BODIES = [
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"DELETE", b"POST", b"REPORT"])
 @pytest.mark.parametrize(("headers", "body"), BODIES)
-@pytest.mark.parametrize("via", [None, Via()])
-def test_no_body_becomes_a_request(method: bytes, headers: bytes, body: bytes, via: Via | None) -> None:
+@pytest.mark.parametrize("via", [None, UpstreamProxy()])
+def test_no_body_becomes_a_request(
+    method: bytes, headers: bytes, body: bytes, via: UpstreamProxy | None
+) -> None:
     """A server that leaves a body unread is told that nothing follows, and nothing does."""
     layer = HttpLayer(HOST, via)
     head = INNER[:-2].replace(b"GET", method) + headers
@@ -337,7 +339,7 @@ def test_garbage_is_answered_or_closed(is_tunnel: bool, script: list[tuple[str, 
 
 # A proxy as the server
 
-VIA = Via(b"Basic bWU6c2VjcmV0")
+VIA = UpstreamProxy(b"Basic bWU6c2VjcmV0")
 BY_PROXY = [
     (INNER, b"GET http://a.example/x HTTP/1.1\r\n"),
     (INNER.replace(b"/x", b"//evil.example/"), b"GET http://a.example//evil.example/ HTTP/1.1\r\n"),
@@ -449,7 +451,7 @@ def test_no_proxy_tells_its_password(echo: bytes, spelt: bytes, places: list[int
 def test_other_answers_of_a_proxy_pass_whole(body: bytes, places: list[int]) -> None:
     layer = HttpLayer(HOST, VIA)
     layer.from_client(INNER)
-    said: list[Command] = []
+    said: list[HttpCommand] = []
     body = body + SECRET[:5] + b"me:sec" + body
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     for piece in cut(answer, places):
@@ -460,7 +462,7 @@ def test_other_answers_of_a_proxy_pass_whole(body: bytes, places: list[int]) -> 
 
 @pytest.mark.parametrize("method", [b"TRACE", b"TRACK", b"trace"])
 def test_no_proxy_is_made_to_repeat_what_it_is_told(method: bytes) -> None:
-    for layer in (HttpLayer(HOST, VIA), HttpLayer(HOST, Via())):
+    for layer in (HttpLayer(HOST, VIA), HttpLayer(HOST, UpstreamProxy())):
         said = layer.from_client(INNER.replace(b"GET", method))
         assert not any(isinstance(command, ToServer) for command in said) and isinstance(said[-1], Close)
     layer = HttpLayer(HOST, VIA)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pinfold.network.listeners import is_heard
+from pinfold.network.listeners import has_listener
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has /proc/net")
 
@@ -16,12 +16,12 @@ def test_a_listener_is_heard(host: str) -> None:
     with socket.socket(family) as sock:
         sock.bind((host, 0))
         port = sock.getsockname()[1]
-        assert not is_heard(port)
+        assert not has_listener(port)
         sock.listen()
-        assert is_heard(port)
-    assert not is_heard(port)
+        assert has_listener(port)
+    assert not has_listener(port)
 
 
 def test_another_address_is_not_loopback() -> None:
     with socket.create_server(("127.0.0.2", 0)) as sock:
-        assert not is_heard(sock.getsockname()[1])
+        assert not has_listener(sock.getsockname()[1])

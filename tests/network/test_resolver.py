@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from pinfold.network import dns
-from pinfold.network.fake_ips import StandIns
+from pinfold.network.fake_ips import FakeAddresses
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.resolver import MOST_OF_ONE, Resolver
-from pinfold.network.ruling import Outcome, Ruling
 from tests.network.gate_world import World, run
 from tests.network.test_dns import query
 from tests.patience import PATIENCE
@@ -21,39 +21,39 @@ def name(text: str) -> bytes:
     return dns.encode_name(text)
 
 
-def resolver(*allow: str, access: str = "rules", records: list[Outcome] | None = None) -> Resolver:
+def resolver(*allow: str, access: str = "rules", records: list[ConnectionOutcome] | None = None) -> Resolver:
     world = World(*allow, access=access, deny=["evil.test"])
     local = {"box.test": ("10.1.2.3",)}
-    return Resolver(world.decide, (records if records is not None else []).append, StandIns(), local)
+    return Resolver(world.decide, (records if records is not None else []).append, FakeAddresses(), local)
 
 
 ANSWERS = [
     # settings, question, kind: code, values
-    (("a.test",), "rules", "a.test", dns.A, dns.Code.FINE, [FIRST]),
-    (("a.test",), "rules", "A.Test", dns.A, dns.Code.FINE, [FIRST]),
-    (("a.test",), "rules", "a.test", dns.AAAA, dns.Code.FINE, []),
-    (("a.test",), "rules", "a.test", 16, dns.Code.FINE, []),  # TXT
-    (("a.test",), "rules", "a.test", 65, dns.Code.FINE, []),  # HTTPS, which would carry ECH keys
-    (("a.test:22",), "rules", "a.test", dns.A, dns.Code.FINE, [FIRST]),
-    (("a.test",), "rules", "b.test", dns.A, dns.Code.NO_SUCH_NAME, []),
-    (("a.test",), "rules", "secret.a.test", dns.A, dns.Code.NO_SUCH_NAME, []),
-    (("*.a.test",), "rules", "x.a.test", dns.A, dns.Code.FINE, [FIRST]),
-    ((), "ask", "b.test", dns.A, dns.Code.FINE, [FIRST]),
-    ((), "ask", "evil.test", dns.A, dns.Code.NO_SUCH_NAME, []),
-    ((), "none", "b.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    (("a.test",), "rules", "a.test", dns.A, dns.DnsCode.FINE, [FIRST]),
+    (("a.test",), "rules", "A.Test", dns.A, dns.DnsCode.FINE, [FIRST]),
+    (("a.test",), "rules", "a.test", dns.AAAA, dns.DnsCode.FINE, []),
+    (("a.test",), "rules", "a.test", 16, dns.DnsCode.FINE, []),  # TXT
+    (("a.test",), "rules", "a.test", 65, dns.DnsCode.FINE, []),  # HTTPS, which would carry ECH keys
+    (("a.test:22",), "rules", "a.test", dns.A, dns.DnsCode.FINE, [FIRST]),
+    (("a.test",), "rules", "b.test", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
+    (("a.test",), "rules", "secret.a.test", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
+    (("*.a.test",), "rules", "x.a.test", dns.A, dns.DnsCode.FINE, [FIRST]),
+    ((), "ask", "b.test", dns.A, dns.DnsCode.FINE, [FIRST]),
+    ((), "ask", "evil.test", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
+    ((), "none", "b.test", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
     # what this machine knows by itself
-    ((), "rules", "localhost", dns.A, dns.Code.FINE, [bytes((127, 0, 0, 1))]),
-    ((), "rules", "localhost", dns.AAAA, dns.Code.FINE, [bytes(15) + b"\1"]),
-    ((), "rules", "box.test", dns.A, dns.Code.FINE, [bytes((10, 1, 2, 3))]),
+    ((), "rules", "localhost", dns.A, dns.DnsCode.FINE, [bytes((127, 0, 0, 1))]),
+    ((), "rules", "localhost", dns.AAAA, dns.DnsCode.FINE, [bytes(15) + b"\1"]),
+    ((), "rules", "box.test", dns.A, dns.DnsCode.FINE, [bytes((10, 1, 2, 3))]),
     # no name at all
-    ((), "all", "1.2.3.4", dns.A, dns.Code.NO_SUCH_NAME, []),
-    ((), "all", "-a.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    ((), "all", "1.2.3.4", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
+    ((), "all", "-a.test", dns.A, dns.DnsCode.NO_SUCH_NAME, []),
 ]
 
 
 @pytest.mark.parametrize(("allow", "access", "asked", "kind", "code", "values"), ANSWERS)
 def test_answers(
-    allow: tuple[str, ...], access: str, asked: str, kind: int, code: dns.Code, values: list[bytes]
+    allow: tuple[str, ...], access: str, asked: str, kind: int, code: dns.DnsCode, values: list[bytes]
 ) -> None:
     async def test() -> None:
         question = query(name(asked), kind)
@@ -65,7 +65,7 @@ def test_answers(
 
 def test_a_denied_name_is_recorded() -> None:
     async def test() -> None:
-        records: list[Outcome] = []
+        records: list[ConnectionOutcome] = []
         await resolver(access="ask", records=records).reply(query(name("evil.test")), 0)
         assert [(record.face, record.host, record.rule) for record in records] == [
             ("resolver", "evil.test", "evil.test")
@@ -78,15 +78,15 @@ def test_other_questions() -> None:
     async def test() -> None:
         asked = resolver("a.test")
         chaos = await asked.reply(query(name("version.bind"), 16, klass=3), 0)
-        assert chaos is not None and chaos[3] & 15 == dns.Code.REFUSED
+        assert chaos is not None and chaos[3] & 15 == dns.DnsCode.REFUSED
         update = await asked.reply(query(name("a.test"), flags=5 << 11), 0)
-        assert update is not None and update[3] & 15 == dns.Code.NOT_KNOWN
+        assert update is not None and update[3] & 15 == dns.DnsCode.NOT_KNOWN
         assert await asked.reply(b"\0", 0) is None
         await asked.reply(query(name("a.test")), 0)
         back = await asked.reply(query(name("0.1.18.198.in-addr.arpa"), dns.PTR), 0)
         assert back is not None and back.endswith(name("a.test"))
         nobody = await asked.reply(query(name("8.8.8.8.in-addr.arpa"), dns.PTR), 0)
-        assert nobody is not None and nobody[3] & 15 == dns.Code.NO_SUCH_NAME
+        assert nobody is not None and nobody[3] & 15 == dns.DnsCode.NO_SUCH_NAME
 
     run(test())
 
@@ -108,7 +108,7 @@ def test_on_a_socket() -> None:
                 client.send(query(name("a.test")))
                 async with asyncio.timeout(PATIENCE):
                     while not (said := await loop.sock_recv(client, 4096)).endswith(FIRST):
-                        assert said[3] & 15 == dns.Code.MALFORMED
+                        assert said[3] & 15 == dns.DnsCode.MALFORMED
             assert world.looked_up == []
 
     run(test())
@@ -122,7 +122,7 @@ def test_who_asks_much_holds_up_nobody_else() -> None:
         world = World("a.test")
         decide = world.decide
 
-        async def slow(host: str, port: int | None, tag: str) -> Ruling:
+        async def slow(host: str, port: int | None, tag: str) -> HostDecision:
             asked.append(host)
             await asyncio.sleep(0 if host == "a.test" else PATIENCE)
             return await decide(host, port, tag)
@@ -158,7 +158,7 @@ def test_who_asks_much_is_answered_all_of_it() -> None:
         world = World("a.test")
         decide, going = world.decide, asyncio.Event()
 
-        async def slow(host: str, port: int | None, tag: str) -> Ruling:
+        async def slow(host: str, port: int | None, tag: str) -> HostDecision:
             await going.wait()
             return await decide(host, port, tag)
 
@@ -188,12 +188,12 @@ def test_rules_that_fail_are_a_no() -> None:
     async def test() -> None:
         world = World("a.test")
 
-        async def broken(host: str, port: int | None, tag: str) -> Ruling:
+        async def broken(host: str, port: int | None, tag: str) -> HostDecision:
             raise RuntimeError("no settings")
 
         world.decide = broken  # type: ignore[method-assign]
         async with world.running():
             said = await world.gate.resolver.reply(query(name("a.test")), 0)
-            assert said is not None and said[3] & 15 == dns.Code.NO_SUCH_NAME
+            assert said is not None and said[3] & 15 == dns.DnsCode.NO_SUCH_NAME
 
     run(test())

@@ -15,17 +15,17 @@ import pytest
 from pinfold.model.decision import Verdict
 from pinfold.model.fair_share import fair_share
 from pinfold.model.gate_protocol import DROP, GATE, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.limits import EACH, SPARE
 from pinfold.network.link_messages import RESOLVER
-from pinfold.network.ruling import Outcome, Ruling
 from pinfold.network.session_link import MOST_ASKING, TOO_MANY, Line
 from tests.network.test_dns import EXAMPLE, query
 from tests.patience import PATIENCE, wait_until
 
-NAMED = Ruling(Verdict.ALLOW, "it is on the list", "localhost")
-NO = Ruling(Verdict.DENY, "no rule speaks of it")
-Decide = Callable[[str, int | None, str], Ruling]
-Ask = Callable[[str, int, str, Ruling, threading.Event], Ruling]
+NAMED = HostDecision(Verdict.ALLOW, "it is on the list", "localhost")
+NO = HostDecision(Verdict.DENY, "no rule speaks of it")
+Decide = Callable[[str, int | None, str], HostDecision]
+Ask = Callable[[str, int, str, HostDecision, threading.Event], HostDecision]
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
         self, line: Line, process: "subprocess.Popen[bytes]", warden: socket.socket, names: int
     ) -> None:
         self.line, self.process, self.warden, self.names = line, process, warden, names
-        self.records: list[Outcome] = []
+        self.records: list[ConnectionOutcome] = []
         self.ended = threading.Event()
         self.recorded = threading.Semaphore(0)
 
@@ -64,11 +64,11 @@ class Session:
         return sock
 
 
-def only_localhost(host: str, _: int | None, __: str) -> Ruling:
+def only_localhost(host: str, _: int | None, __: str) -> HostDecision:
     return NAMED if host == "localhost" else NO
 
 
-def nobody(*_: object) -> Ruling:
+def nobody(*_: object) -> HostDecision:
     raise LookupError("there is nobody to ask")
 
 
@@ -89,7 +89,7 @@ def session(
     names.bind(("127.0.0.1", 0))
     found: list[Session] = []
 
-    def record(outcome: Outcome) -> None:
+    def record(outcome: ConnectionOutcome) -> None:
         found[0].records.append(outcome)
         found[0].recorded.release()
 
@@ -162,7 +162,7 @@ def test_a_carried_connection() -> None:
 def test_who_asks_is_known_to_the_rules() -> None:
     asked: list[str] = []
 
-    def decide(host: str, _: int | None, tag: str) -> Ruling:
+    def decide(host: str, _: int | None, tag: str) -> HostDecision:
         asked.append(tag)
         return only_localhost(host, _, tag)
 
@@ -181,7 +181,7 @@ def test_what_stands_is_not_asked_for_again(tmp_path: Path) -> None:
     rules, asked = tmp_path / "rules", []
     rules.write_text("yes")
 
-    def decide(host: str, _: int | None, __: str) -> Ruling:
+    def decide(host: str, _: int | None, __: str) -> HostDecision:
         asked.append(host)
         return NAMED._replace(files=(str(rules),)) if rules.read_text() == "yes" else NO
 
@@ -206,13 +206,13 @@ def patient() -> Iterator[tuple[Session, threading.Event, threading.Event]]:
     """A session whose person waits; whether they were asked, and whether that was withdrawn."""
     asked, gone = threading.Event(), threading.Event()
 
-    def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
+    def ask(_: str, __: int, ___: str, ____: HostDecision, withdrawn: threading.Event) -> HostDecision:
         asked.set()
         if withdrawn.wait(PATIENCE):
             gone.set()
         return NO
 
-    with session(lambda *_: Ruling(Verdict.ASK), ask) as world:
+    with session(lambda *_: HostDecision(Verdict.ASK), ask) as world:
         yield world, asked, gone
 
 
@@ -237,20 +237,20 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
     came, go = threading.Event(), threading.Event()
     asked: list[tuple[str, int, str]] = []
 
-    def decide(host: str, _: int | None, __: str) -> Ruling:
+    def decide(host: str, _: int | None, __: str) -> HostDecision:
         return (
             NAMED
             if host == "localhost"
-            else Ruling(Verdict.ASK, "who knows")
+            else HostDecision(Verdict.ASK, "who knows")
             if host == "b.localhost"
             else NO
         )
 
-    def ask(host: str, port: int, tag: str, _: Ruling, __: threading.Event) -> Ruling:
+    def ask(host: str, port: int, tag: str, _: HostDecision, __: threading.Event) -> HostDecision:
         asked.append((host, port, tag))
         came.set()
         go.wait(PATIENCE)
-        return Ruling(Verdict.ALLOW)
+        return HostDecision(Verdict.ALLOW)
 
     with echo() as port, session(decide, ask) as world, world.tunnel("b.localhost", port) as waiting:
         with world.tunnel("localhost", port) as client:
@@ -263,7 +263,7 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
 
 def test_who_said_no_is_told_to_the_warden_and_to_the_session() -> None:
     no = NO._replace(message="no rule speaks of it; a test said no", answered="a test said no")
-    with session(lambda *_: Ruling(Verdict.ASK), lambda *_: no) as world:
+    with session(lambda *_: HostDecision(Verdict.ASK), lambda *_: no) as world:
         answer = world.open(1, "a.test", 443)
         assert (answer.errno, answer.answered, answer.message) == (ECONNREFUSED, no.answered, no.message)
         with world.tunnel("a.test", 443) as client:
@@ -304,7 +304,7 @@ def test_who_does_not_stay_for_a_refusal_was_refused() -> None:
 
 def test_who_said_no_may_have_any_name() -> None:
     no = NO._replace(message="\1" * 70000, answered="\1" * 70000)
-    with session(lambda *_: Ruling(Verdict.ASK), lambda *_: no) as world:
+    with session(lambda *_: HostDecision(Verdict.ASK), lambda *_: no) as world:
         assert world.open(1, "a.test", 443).errno == ECONNREFUSED
 
 
@@ -317,10 +317,10 @@ def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:
 
 @pytest.mark.parametrize("fault", ["raises", "nonsense"])
 def test_a_session_that_fails_to_answer_is_a_no(fault: str) -> None:
-    def decide(host: str, _: int | None, __: str) -> Ruling:
+    def decide(host: str, _: int | None, __: str) -> HostDecision:
         if fault == "raises":
             raise RuntimeError("no settings")
-        return Ruling("perhaps")  # type: ignore[arg-type]
+        return HostDecision("perhaps")  # type: ignore[arg-type]
 
     with session(decide) as world, world.tunnel("localhost", 443) as client:
         assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
@@ -334,8 +334,8 @@ def test_a_question_that_finds_no_thread_is_a_no_and_others_live(monkeypatch: py
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    def decide(host: str, _: int | None, __: str) -> Ruling:
-        return NAMED if host == "localhost" else Ruling(Verdict.ASK, "no rule speaks of it")
+    def decide(host: str, _: int | None, __: str) -> HostDecision:
+        return NAMED if host == "localhost" else HostDecision(Verdict.ASK, "no rule speaks of it")
 
     monkeypatch.setattr(threading.Thread, "start", fail)
     with echo() as port, session(decide) as world:
@@ -382,13 +382,13 @@ def test_many_hosts_at_once_make_few_threads() -> None:
     """Those that nobody can be asked about are refused with a reason, and others' questions have room."""
     answer, threads = threading.Event(), set[str]()
 
-    def ask(host: str, *_: object) -> Ruling:
+    def ask(host: str, *_: object) -> HostDecision:
         threads.add(threading.current_thread().name + str(threading.get_ident()))
         answer.wait()  # the test says when, or pytest's own limit ends it
         return NO
 
-    def decide(host: str, _: int | None, __: str) -> Ruling:
-        return Ruling(Verdict.ASK, "nobody has said anything about it")
+    def decide(host: str, _: int | None, __: str) -> HostDecision:
+        return HostDecision(Verdict.ASK, "nobody has said anything about it")
 
     most = fair_share(MOST_ASKING, 0)
     wanted = most + 300

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.network.refusal import Malformed, Why
-from pinfold.network.socks import LONGEST, Asked, Ended, Event, Reply, SocksGreeting
+from pinfold.network.refusal import Malformed, RefusalKind
+from pinfold.network.socks import LONGEST, Event, SocksGreeting, SocksRejection, SocksReply, SocksRequest
 from tests.network.byte_pieces import PLACES, cut, outcome
 
 OPEN, NAMED = b"\5\1\0", b"\5\2\0\2"
@@ -14,30 +14,40 @@ CREDENTIALS = b"\1\5tag-1\1x"
 
 TALKS: list[tuple[bytes, list[Event], bytes]] = [
     # what the client sends, what comes of it, what is left over
-    (OPEN + BY_NAME, [Reply(b"\5\0"), Asked("a.example", 443)], b""),
-    (NAMED + CREDENTIALS + BY_NAME, [Reply(b"\5\2"), Reply(b"\1\0"), Asked("a.example", 443)], b""),
-    (OPEN + BY_NAME + b"\x16\3", [Reply(b"\5\0"), Asked("a.example", 443)], b"\x16\3"),
-    (OPEN + b"\5\1\0\1\xcb\0\x71\x09\1\xbb", [Reply(b"\5\0"), Asked("203.0.113.9", 443)], b""),
-    (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [Reply(b"\5\0"), Asked("::1", 22)], b""),
-    (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [Reply(b"\5\0"), Asked("127.0.0.1", 80)], b""),
+    (OPEN + BY_NAME, [SocksReply(b"\5\0"), SocksRequest("a.example", 443)], b""),
+    (
+        NAMED + CREDENTIALS + BY_NAME,
+        [SocksReply(b"\5\2"), SocksReply(b"\1\0"), SocksRequest("a.example", 443)],
+        b"",
+    ),
+    (OPEN + BY_NAME + b"\x16\3", [SocksReply(b"\5\0"), SocksRequest("a.example", 443)], b"\x16\3"),
+    (OPEN + b"\5\1\0\1\xcb\0\x71\x09\1\xbb", [SocksReply(b"\5\0"), SocksRequest("203.0.113.9", 443)], b""),
+    (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [SocksReply(b"\5\0"), SocksRequest("::1", 22)], b""),
+    (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [SocksReply(b"\5\0"), SocksRequest("127.0.0.1", 80)], b""),
     # what is not offered here
-    (b"\5\1\1", [Ended(b"\5\xff", "the SOCKS client offers no method that is known here")], b""),
+    (b"\5\1\1", [SocksRejection(b"\5\xff", "the SOCKS client offers no method that is known here")], b""),
     (
         OPEN + b"\5\3\0\1" + bytes(6),  # UDP ASSOCIATE
-        [Reply(b"\5\0"), Ended(b"\5\7\0\1" + bytes(6), "SOCKS is for connecting here, and no more")],
+        [
+            SocksReply(b"\5\0"),
+            SocksRejection(b"\5\7\0\1" + bytes(6), "SOCKS is for connecting here, and no more"),
+        ],
         b"\5\3\0\1" + bytes(6),
     ),
     (
         OPEN + b"\5\1\0\2" + bytes(6),
-        [Reply(b"\5\0"), Ended(b"\5\x08\0\1" + bytes(6), "the SOCKS request has an unknown kind of address")],
+        [
+            SocksReply(b"\5\0"),
+            SocksRejection(b"\5\x08\0\1" + bytes(6), "the SOCKS request has an unknown kind of address"),
+        ],
         b"\5\1\0\2" + bytes(6),
     ),
     # SOCKS 4 and 4a
-    (b"\4\1\0\x50\xcb\0\x71\x09me\0", [Asked("203.0.113.9", 80)], b""),
-    (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [Asked("a.example", 443)], b"rest"),
+    (b"\4\1\0\x50\xcb\0\x71\x09me\0", [SocksRequest("203.0.113.9", 80)], b""),
+    (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [SocksRequest("a.example", 443)], b"rest"),
     (
         b"\4\2\1\xbb\0\0\0\1\0a.example\0",
-        [Ended(b"\0\x5b" + bytes(6), "SOCKS is for connecting here, and no more")],
+        [SocksRejection(b"\0\x5b" + bytes(6), "SOCKS is for connecting here, and no more")],
         b"",
     ),
 ]
@@ -63,12 +73,12 @@ def test_answers() -> None:
     greeting = SocksGreeting()
     greeting.feed(OPEN + BY_NAME)
     assert greeting.granted() == b"\5\0\0\1" + bytes(6)
-    assert greeting.refused(Why.DENIED) == b"\5\2\0\1" + bytes(6)
-    assert greeting.refused(Why.REFUSED_THERE) == b"\5\5\0\1" + bytes(6)
+    assert greeting.refused(RefusalKind.DENIED) == b"\5\2\0\1" + bytes(6)
+    assert greeting.refused(RefusalKind.REFUSED_THERE) == b"\5\5\0\1" + bytes(6)
     old = SocksGreeting()
     old.feed(b"\4\1\0\x50\xcb\0\x71\x09me\0")
     assert old.granted() == b"\0\x5a" + bytes(6)
-    assert old.refused(Why.DENIED) == b"\0\x5b" + bytes(6)
+    assert old.refused(RefusalKind.DENIED) == b"\0\x5b" + bytes(6)
 
 
 @given(

@@ -77,10 +77,10 @@ class Machine:
             query = dns.parse_query(data)
             self.looked_up.append(query.name.lower().rstrip("."))
             if self.looked_up[-1] not in NAMES:
-                reply = dns.answer(query, dns.Code.NO_SUCH_NAME)
+                reply = dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
             else:
                 found = [socket.inet_aton("127.0.0.1")] if query.kind == dns.A else []
-                reply = dns.answer(query, dns.Code.FINE, found, 1)
+                reply = dns.answer(query, dns.DnsCode.FINE, found, 1)
             self._names.sendto(reply, sender)
 
     def packets(self) -> list[bytes]:

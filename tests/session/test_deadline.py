@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pinfold.files.walk import LONGEST_GLOB, MOST_PARTS
+from pinfold.files.held_dirs import LONGEST_GLOB, MOST_PARTS
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PolicyError

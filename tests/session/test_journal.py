@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.audit import Entry
+from pinfold.audit import JournalEntry
 from pinfold.audit.history import entries
 from pinfold.session.journal import CANCELLED, Ledger
 from tests.patience import wait_until
@@ -34,7 +34,7 @@ def test_who_forgets_a_run_while_it_writes_waits_for_nobody_who_waits_for_it(
     waits = threading.Event()
     ending = threading.Thread(target=ledger.after, args=(1, CANCELLED), daemon=True)
 
-    def forgetting(entry: Entry, end: int) -> None:
+    def forgetting(entry: JournalEntry, end: int) -> None:
         monkeypatch.undo()
         monkeypatch.setattr(ledger.journal, "_in_turn", lambda write: waits.set() or in_turn(write))  # type: ignore[func-returns-value]
         ending.start()

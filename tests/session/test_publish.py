@@ -49,6 +49,6 @@ def test_a_port_is_published_where_nobody_else_is_found_by_its_name(family: int,
     with taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match="in use"):
-            port_forward.listeners(port)
-    for listener in port_forward.listeners(port):
+            port_forward.listen_on(port)
+    for listener in port_forward.listen_on(port):
         listener.close()

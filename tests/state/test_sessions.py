@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.state.sessions import living, register, unregister
+from pinfold.state.sessions import live_sessions, register, unregister
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def files(environ: dict[str, str]) -> list[str]:
 
 
 def test_a_session_lives_from_its_registration_to_its_end(environ: dict[str, str]) -> None:
-    assert living(environ) == []
+    assert live_sessions(environ) == []
     handle = register("abc", ("/a", "/b"), environ)
-    (session,) = living(environ)
+    (session,) = live_sessions(environ)
     assert (session.id, session.pid, session.roots) == ("abc", os.getpid(), ("/a", "/b"))
     unregister(handle)
     unregister(handle)
-    assert living(environ) == [] and files(environ) == []
+    assert live_sessions(environ) == [] and files(environ) == []
 
 
 def test_only_its_owner_reads_it(environ: dict[str, str]) -> None:
@@ -48,7 +48,7 @@ def test_a_session_whose_process_is_gone_is_forgotten(
 ) -> None:
     """Its number may belong to another process by now, or the machine may have been started anew."""
     change(register("abc", (), environ), **values)
-    assert living(environ) == [] and files(environ) == []
+    assert live_sessions(environ) == [] and files(environ) == []
 
 
 def test_a_process_that_nobody_awaited_is_gone(environ: dict[str, str]) -> None:
@@ -56,10 +56,10 @@ def test_a_process_that_nobody_awaited_is_gone(environ: dict[str, str]) -> None:
     with open(f"/proc/{child.pid}/stat") as file:
         began = file.read().rpartition(")")[2].split()[19]
     change(register("abc", (), environ), pid=child.pid, began=began)
-    assert len(living(environ)) == 1
+    assert len(live_sessions(environ)) == 1
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert living(environ) == []
+    assert live_sessions(environ) == []
     child.communicate()
 
 
@@ -67,7 +67,7 @@ def test_what_is_not_ours_stays(environ: dict[str, str]) -> None:
     directory = os.path.dirname(register("abc", (), environ))
     for name, text in (("other.json", "{}"), ("half.json", '{"id'), ("notes.txt", "mine")):
         Path(directory, name).write_text(text)
-    assert [session.id for session in living(environ)] == ["abc"]
+    assert [session.id for session in live_sessions(environ)] == ["abc"]
     assert sorted(files(environ)) == ["abc.json", "half.json", "notes.txt", "other.json"]
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from time import process_time
 
-from pinfold.workspace.bind_mounts import Mount, doubles, parse_mounts
+from pinfold.workspace.bind_mounts import Mount, other_mount_points, parse_mounts
 
 
 def test_mountinfo_is_read_with_its_blanks() -> None:
@@ -36,7 +36,7 @@ def test_thousands_of_mounts_of_one_device_are_looked_through_in_no_time(tmp_pat
     mounted = [Mount("8:1", f"/volumes/{number}", f"/pods/{number}") for number in range(5000)]
     (tmp_path / "key").write_text("")
     started = process_time()
-    assert not list(doubles([str(tmp_path / "key")], [Mount("8:1", "/", "/"), *mounted]))
+    assert not list(other_mount_points([str(tmp_path / "key")], [Mount("8:1", "/", "/"), *mounted]))
     assert process_time() - started < 1
 
 
@@ -54,7 +54,7 @@ def test_a_thing_is_found_wherever_its_device_is_mounted(tmp_path: Path) -> None
         Mount("8:1", "/homes/u", str(part)),
         Mount("8:2", "/", str(tmp_path)),
     )
-    assert set(doubles([str(home / "u" / "key")], mounted)) == {
+    assert set(other_mount_points([str(home / "u" / "key")], mounted)) == {
         str(whole / "homes" / "u" / "key"),
         str(part / "key"),
     }
@@ -65,7 +65,7 @@ def test_of_a_hidden_directory_the_part_is_found_that_is_mounted_elsewhere(tmp_p
     (tmp_path / "ssh" / "key").write_text("")
     os.link(tmp_path / "ssh" / "key", tmp_path / "key")
     mounted = (Mount("8:1", "/", str(tmp_path)), Mount("8:1", "/ssh/key", str(tmp_path / "key")))
-    assert list(doubles([str(tmp_path / "ssh")], mounted)) == [str(tmp_path / "key")]
+    assert list(other_mount_points([str(tmp_path / "ssh")], mounted)) == [str(tmp_path / "key")]
 
 
 def test_what_another_mount_covers_is_no_double(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ def test_what_another_mount_covers_is_no_double(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "key").write_text("")
     mounted = (Mount("8:1", "/", str(tmp_path / "one")), Mount("8:1", "/", str(tmp_path / "two")))
-    assert not list(doubles([str(tmp_path / "one" / "key")], mounted))
+    assert not list(other_mount_points([str(tmp_path / "one" / "key")], mounted))

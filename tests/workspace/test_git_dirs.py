@@ -8,9 +8,9 @@ import pytest
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.workspace.git_dirs import Elsewhere, elsewhere, is_open_to_git
+from pinfold.workspace.git_dirs import OutsideGitDir, is_open_to_git, outside_git_dir
 from pinfold.workspace.repository import find_repository
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 
 RULES = name_rules(())
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -34,21 +34,21 @@ def test_a_linked_worktree_opens_what_a_commit_needs(main: Path) -> None:
     linked = main.parent / "linked"
     git(main, "worktree", "add", "-q", str(linked))
     git(main, "worktree", "add", "-q", str(main.parent / "third"))
-    found = elsewhere(f"{linked}/.git", (str(linked),), RULES)
+    found = outside_git_dir(f"{linked}/.git", (str(linked),), RULES)
     assert found.writable == (f"{main}/.git",)
     closed = {path.removeprefix(f"{main}/.git/") for path in found.protected}
     assert {"HEAD", "config", "hooks", "index", "info", "worktrees/third"} <= closed
     assert {"worktrees/linked/gitdir", "worktrees/linked/commondir"} <= closed
     assert not closed & {"objects", "refs", "logs", "worktrees", "worktrees/linked"}
     # One whose repository lies in a root as well needs nothing.
-    assert elsewhere(f"{linked}/.git", (str(main.parent),), RULES) == Elsewhere()
+    assert outside_git_dir(f"{linked}/.git", (str(main.parent),), RULES) == OutsideGitDir()
 
 
 def test_a_submodule_opens_its_own_directory(main: Path) -> None:
     library = main.parent / "library"
     subprocess.run(["cp", "-a", main, library], check=True)
     git(main, "submodule", "add", str(library), "sub")
-    found = elsewhere(f"{main}/sub/.git", (f"{main}/sub",), RULES)
+    found = outside_git_dir(f"{main}/sub/.git", (f"{main}/sub",), RULES)
     assert found.writable == (f"{main}/.git/modules/sub",)
     assert {f"{main}/.git/modules/sub/{name}" for name in ("config", "hooks")} <= set(found.protected)
 
@@ -78,7 +78,7 @@ def test_a_repository_of_another_name_in_a_root_is_closed_as_a_git_directory_is(
     if linked:
         git(main / "tree", "commit", "-q", "--allow-empty", "-m", "x")
         git(main / "tree", "worktree", "add", "-q", str(main / "linked"))
-    found = Surveyor([str(main)], str(main.parent))(WRITING)
+    found = WorkspaceScanner([str(main)], str(main.parent))(WRITING)
     assert found.writable == ()
     assert {f"{main}/meta/{name}" for name in ("config", "hooks")} <= set(found.protected)
     assert f"{main}/meta/info/attributes" in {rule.name for rule in found.names}
@@ -86,7 +86,9 @@ def test_a_repository_of_another_name_in_a_root_is_closed_as_a_git_directory_is(
     assert {f"{own}/{name}" for name in ("commondir", "gitdir") if linked} <= set(found.protected)
     assert not {own, f"{main}/meta/worktrees"} & set(found.protected)
     closed = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
-    assert (f"{main}/meta/worktrees" in Surveyor([str(main)], str(main.parent))(closed).protected) is linked
+    assert (
+        f"{main}/meta/worktrees" in WorkspaceScanner([str(main)], str(main.parent))(closed).protected
+    ) is linked
 
 
 @pytest.mark.parametrize(
@@ -96,14 +98,14 @@ def test_what_does_not_lead_back_opens_nothing(main: Path, text: str) -> None:
     work = main.parent / "work"
     work.mkdir()
     (work / ".git").write_text(text.format(main=main))
-    assert elsewhere(f"{work}/.git", (str(work),), RULES).writable == ()
+    assert outside_git_dir(f"{work}/.git", (str(work),), RULES).writable == ()
 
 
 def test_a_worktree_that_was_copied_opens_nothing(main: Path) -> None:
     linked, copy = main.parent / "linked", main.parent / "copy"
     git(main, "worktree", "add", "-q", str(linked))
     subprocess.run(["cp", "-a", linked, copy], check=True)
-    assert elsewhere(f"{copy}/.git", (str(copy),), RULES) == Elsewhere()
+    assert outside_git_dir(f"{copy}/.git", (str(copy),), RULES) == OutsideGitDir()
 
 
 @pytest.mark.parametrize("where", ("config", "worktrees/x/gitdir"))
@@ -116,7 +118,7 @@ def test_nobody_waits_for_a_fifo_where_a_repository_leads(main: Path, where: str
     (main / ".git" / where).unlink(missing_ok=True)
     os.mkfifo(main / ".git" / where)
     (work / ".git").write_text(f"gitdir: {own if 'worktrees' in where else main / '.git'}\n")
-    assert elsewhere(f"{work}/.git", (str(work),), RULES) == Elsewhere()
+    assert outside_git_dir(f"{work}/.git", (str(work),), RULES) == OutsideGitDir()
 
 
 def test_a_git_file_may_say_anything(tmp_path: Path) -> None:

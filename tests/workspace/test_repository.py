@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pinfold.workspace.repository import Repository, Search
+from pinfold.workspace.repository import Repository, RepositorySearch
 
 SEED, TREES = 19, 25
 HEADS = (
@@ -120,7 +120,7 @@ class Oracle:
 
     def check(self, place: Path) -> str:
         """What git says, in a word, once it is what we say."""
-        search = Search()
+        search = RepositorySearch()
         found = search.repository_of(str(place))
         if found and not found.top.startswith(str(self.top)):
             found = None  # above the ceiling

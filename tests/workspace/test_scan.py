@@ -15,9 +15,9 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.shipped_protected import protected_by
 from pinfold.sandbox.backend import Found
-from pinfold.workspace import dir_cache, link_resolver, tree_walk
+from pinfold.workspace import dir_cache, tree_walk
 from pinfold.workspace import scan as surveys
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -40,7 +40,7 @@ def fill(top: Path, *names: str) -> None:
 
 
 def survey(top: Path, policy: SandboxPolicy = WORKSPACE) -> Found:
-    return Surveyor([str(top)], str(top.parent / "home"))(policy)
+    return WorkspaceScanner([str(top)], str(top.parent / "home"))(policy)
 
 
 def below(top: Path, paths: tuple[str, ...]) -> list[str]:
@@ -143,7 +143,7 @@ def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
     fill(work, *(f"d{n}/f" for n in range(50)))
     monkeypatch.setattr(dir_cache, "SETTLED", 0)
     time.sleep(TICK)
-    surveyor = Surveyor([str(work)], "/nowhere")
+    surveyor = WorkspaceScanner([str(work)], "/nowhere")
     assert surveyor(WORKSPACE).protected == ()
     listed = note_listings(monkeypatch)
     fill(work, "d7/.envrc")
@@ -157,7 +157,7 @@ def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
 
 
 def test_a_change_right_after_a_look_is_seen(work: Path) -> None:
-    surveyor = Surveyor([str(work)], "/nowhere")
+    surveyor = WorkspaceScanner([str(work)], "/nowhere")
     for n in range(60):
         assert len(surveyor(WORKSPACE).protected) == n
         fill(work, f"{n}/.envrc")
@@ -189,7 +189,7 @@ def test_bare_repositories_are_closed_as_a_git_directory_is(work: Path) -> None:
 
 def test_a_directory_is_open_again_once_nothing_of_a_repository_is_left_in_it(work: Path) -> None:
     fill(work, "x/HEAD", "x/objects/", "x/refs/", "x/config", "x/kept")
-    surveyor = Surveyor([str(work)], str(work.parent / "home"))
+    surveyor = WorkspaceScanner([str(work)], str(work.parent / "home"))
 
     def is_closed() -> bool:
         return f"{work}/x/config" in {rule.name for rule in surveyor(WORKSPACE).names}
@@ -236,7 +236,7 @@ def an_unreadable_directory_hides_what_is_in_it() -> None:
     with open("known/.envrc", "w"):
         pass
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
-    surveyor = Surveyor([work], os.environ["HOME"])
+    surveyor = WorkspaceScanner([work], os.environ["HOME"])
     os.chmod("new", 0)
     seen = os.geteuid() == 0  # whom nothing is closed to
     known, new = f"{work}/known/.env", f"{work}/new/.env"
@@ -329,7 +329,7 @@ def test_links_lead_as_far_as_the_kernel_follows_them(work: Path, chain: int) ->
 def test_links_that_lead_far_are_followed_so_many_steps(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = _linked(work, links=5, chain=30)
     assert below(work, survey(work, policy).hidden) == ["/".join("d" * 20) + "/30"]
-    monkeypatch.setattr(link_resolver, "MOST_STEPS", 1000)
+    monkeypatch.setattr(surveys, "MOST_STEPS", 1000)
     with pytest.raises(ConfinementError, match="too many links"):
         survey(work, policy)
 
@@ -337,7 +337,7 @@ def test_links_that_lead_far_are_followed_so_many_steps(work: Path, monkeypatch:
 def test_so_many_links_are_held_and_no_more(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = _linked(work, links=5, chain=30)
     assert len(survey(work, policy).links) == 5 + 30
-    monkeypatch.setattr(surveys, "MOST_LINKS", 34)
+    monkeypatch.setattr(surveys, "MOST_LINK_MOUNTS", 34)
     with pytest.raises(ConfinementError, match="too many links"):
         survey(work, policy)
 

@@ -15,8 +15,8 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, Request
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.workspace import watcher
-from pinfold.workspace.scan import Surveyor
-from pinfold.workspace.watcher import Lookout
+from pinfold.workspace.scan import WorkspaceScanner
+from pinfold.workspace.watcher import WorkspaceWatcher
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
 
@@ -32,7 +32,7 @@ def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         heard.set()
 
     top = str(tmp_path.resolve())
-    watch = Lookout(Surveyor([top], "/nowhere"), changed)
+    watch = WorkspaceWatcher(WorkspaceScanner([top], "/nowhere"), changed)
     assert watch(POLICY).hidden == ()
     (tmp_path / ".env").write_text("")
     assert heard.wait(PATIENCE)
@@ -53,7 +53,7 @@ def test_what_cannot_be_seen_for_one_policy_is_not_made_up_by_another(
             raise OSError("the disk is gone")
         return Found()
 
-    watch = Lookout(survey, lambda _policy, _found: None)
+    watch = WorkspaceWatcher(survey, lambda _policy, _found: None)
     try:
         watch(POLICY)
         blind.append(POLICY)
@@ -71,8 +71,10 @@ def what_the_host_makes_is_held_in_a_running_pen() -> None:
     watcher.SECONDS = 0.02
     work = os.getcwd()
     backend = LinuxBackend()
-    holding: list[Lookout] = []
-    survey = Lookout(Surveyor([work], os.environ["HOME"]), lambda policy, found: session.hold(policy, found))
+    holding: list[WorkspaceWatcher] = []
+    survey = WorkspaceWatcher(
+        WorkspaceScanner([work], os.environ["HOME"]), lambda policy, found: session.hold(policy, found)
+    )
     holding.append(survey)
     session = backend.open_session([work], survey)
     line = """echo on; while test ! -e sub/.env; do sleep 0.01; done

@@ -1,6 +1,6 @@
 """What happened, kept: the journal, which is written before anything is done."""
 
-from pinfold.audit.entry import Entry
 from pinfold.audit.journal import Journal, JournalError
+from pinfold.audit.tail_file import JournalEntry
 
-__all__ = ["Entry", "Journal", "JournalError"]
+__all__ = ["Journal", "JournalEntry", "JournalError"]

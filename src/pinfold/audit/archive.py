@@ -1,21 +1,27 @@
-"""All rows of the journal but the newest: a table of SQLite's, which anybody can ask.
+"""All rows of the journal but the newest: a table of SQLite's, which any program may query, within a size.
+
+INVARIANT: when the oldest rows are deleted to make room, the last row stays, so that no number is given out
+twice. A policy stays while a remaining row names it, and for a month: a live session may name it again.
 
 Facts about SQLite that shape it:
 - In WAL mode with synchronous=NORMAL a commit is a write and no fsync: it survives the death of this
   process at any moment, and a power cut may take the last rows but never damages the file.
-- Of two that turn a new file to WAL mode at once, one is told at once that it is locked, and not waited with.
+- If two processes turn a new file to WAL mode at once, SQLite answers one of them `locked` without waiting.
 - The file, its `-wal` and `-shm` take the permissions of the file: 0600 is set before SQLite sees it.
-- A file in WAL mode can be read by whoever can make its `-shm`, or finds it there.
+- A file in WAL mode can be read by a process that can make its `-shm`, or finds it there.
+- Freed pages stay in the file and are used again. So the file stops growing, but gets no smaller: VACUUM
+  would keep all other writers waiting.
 """
 
-import _sqlite3 as sqlite3  # without the dates and times that `sqlite3` brings along, and 1 ms
+import _sqlite3 as sqlite3
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
-from pinfold.audit.size_limit import Forgotten, make_room
-from pinfold.audit.tail_file import BUSY, STEP, Line
+from msgspec import Struct
+
+from pinfold.audit.tail_file import BUSY, STEP, TailRow
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -32,7 +38,28 @@ INSERT = "INSERT OR IGNORE INTO entries (id, at, session, kind, about, data) VAL
 LAST = "SELECT coalesce(max(id), 0) FROM entries"
 
 
-def keep(path: str, rows: Iterable[Line], size: int | None = None) -> Forgotten | None:
+SPARE = 50
+"""Of the size, one part in so many is made free at once, so that this is not done each time."""
+A_ROW = 100
+"""Bytes that a row takes beside its data, more or less."""
+LIVES = 30 * 86400
+USED = """SELECT (counted.page_count - free.freelist_count) * size.page_size
+FROM pragma_page_count AS counted, pragma_freelist_count AS free, pragma_page_size AS size"""
+OLDEST = "SELECT id, at, length(data) FROM entries WHERE id < (SELECT max(id) FROM entries) ORDER BY id"
+FORGET = """DELETE FROM entries WHERE id <= ?1 AND (kind <> 'policy' OR at < ?2 AND id NOT IN (
+    SELECT json_extract(data, '$.policy') FROM entries
+    WHERE id > ?1 AND kind IN ('run', 'refused') AND json_valid(data)))"""
+
+
+class Forgotten(Struct, frozen=True):
+    """What went to make room."""
+
+    rows: int
+    until: float
+    """When the youngest of it was written."""
+
+
+def keep(path: str, rows: Iterable[TailRow], size: int | None = None) -> Forgotten | None:
     """Adds rows, all or none, and skips those that are there already.
 
     Beyond `size` bytes it deletes the oldest rows, and returns what it deleted.
@@ -91,3 +118,21 @@ def _turn_to_wal(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > late:
                 raise
             time.sleep(STEP)
+
+
+def make_room(connection: sqlite3.Connection, size: int) -> Forgotten | None:
+    """Frees what is beyond the size; None if that is nothing."""
+    excess = connection.execute(USED).fetchone()[0] - size
+    if excess <= 0:
+        return None
+    excess += size // SPARE
+    last = None
+    for number, at, length in connection.execute(OLDEST):
+        last = number, at
+        excess -= length + A_ROW
+        if excess <= 0:
+            break
+    if last is None:
+        return None
+    gone = connection.execute(FORGET, (last[0], time.time() - LIVES)).rowcount
+    return Forgotten(gone, last[1]) if gone else None

@@ -17,9 +17,8 @@ from typing import Any
 from msgspec import Raw, Struct, json
 
 from pinfold.audit.archive import opened
-from pinfold.audit.entry import Entry
 from pinfold.audit.journal import Journal, JournalError
-from pinfold.audit.tail_file import Line, Lines
+from pinfold.audit.tail_file import JournalEntry, TailFile, TailRow
 from pinfold.model.errors import PinfoldError
 
 COLUMNS = "id, at, session, kind, about, data"
@@ -37,17 +36,17 @@ EVERY = -1
 NO_DEEDS = ("end", "policy")
 
 
-class Deed(Struct, frozen=True):
+class Action(Struct, frozen=True):
     """One thing that was done or refused."""
 
-    entry: Entry
+    entry: JournalEntry
     end: dict[str, Any] | None
     """Of a run: how it ended, if that was written down."""
     command: str = ""
     """Of what happened in a run: the line of that, if it is still there."""
 
 
-def entries(path: str, session: str | None = None) -> list[Entry]:
+def entries(path: str, session: str | None = None) -> list[JournalEntry]:
     """Everything, or what belongs to one session, oldest first."""
     with _reading(path) as (ask, lines):
         kept = _by_number(map(_line, ask(ALL, session)))
@@ -60,7 +59,7 @@ def has(path: str, session: str) -> bool:
         return any(_of(lines, session)) or bool(ask(OF_A_SESSION, session))
 
 
-def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed]:
+def actions(path: str, most: int = EVERY, session: str | None = None) -> list[Action]:
     """The last of them, of all sessions or of one; the newest last."""
     with _reading(path) as (ask, lines):
         kept = _by_number(map(_line, ask(DEEDS, session, most)[::-1]))
@@ -74,7 +73,7 @@ def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed
     ends |= {each.about: each.data for each in lines if each.kind == "end"}
     commands |= {each.id: json.decode(each.data).get("command", "") for each in lines if each.id in runs}
     return [
-        Deed(
+        Action(
             _entry(each),
             json.decode(ends[each.id]) if each.id in ends else None,
             str(commands.get(each.about) or ""),
@@ -108,7 +107,7 @@ Ask = Callable[..., list[Any]]
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[tuple[Ask, list[Line]]]:
+def _reading(path: str) -> Iterator[tuple[Ask, list[TailRow]]]:
     """What answers questions to the table, and the lines, as they are at one moment. For that alone does
     anybody wait for us who has something to write."""
     try:
@@ -124,10 +123,10 @@ def _reading(path: str) -> Iterator[tuple[Ask, list[Line]]]:
 
 
 @contextmanager
-def _still(path: str) -> Iterator[list[Line]]:
+def _still(path: str) -> Iterator[list[TailRow]]:
     """The lines; nobody moves them meanwhile."""
     try:
-        lines = Lines(path)
+        lines = TailFile(path)
     except (FileNotFoundError, NotADirectoryError):
         yield []
         return
@@ -138,18 +137,18 @@ def _still(path: str) -> Iterator[list[Line]]:
         lines.close()
 
 
-def _of(lines: Iterable[Line], session: str | None) -> Iterator[Line]:
+def _of(lines: Iterable[TailRow], session: str | None) -> Iterator[TailRow]:
     return (line for line in lines if session in (None, line.session))
 
 
-def _by_number(rows: Iterable[Line]) -> dict[int, Line]:
+def _by_number(rows: Iterable[TailRow]) -> dict[int, TailRow]:
     return {row.id: row for row in rows}
 
 
-def _line(row: tuple[int, float, str, str, int | None, str]) -> Line:
+def _line(row: tuple[int, float, str, str, int | None, str]) -> TailRow:
     number, at, session, kind, about, data = row
-    return Line(number, at, session, kind, about, Raw(data))
+    return TailRow(number, at, session, kind, about, Raw(data))
 
 
-def _entry(row: Line) -> Entry:
-    return Entry(row.id, row.at, row.session, row.kind, row.about, json.decode(row.data))
+def _entry(row: TailRow) -> JournalEntry:
+    return JournalEntry(row.id, row.at, row.session, row.kind, row.about, json.decode(row.data))

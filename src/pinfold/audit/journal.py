@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import asdict
 
-from pinfold.audit.entry import Entry
-from pinfold.audit.tail_file import Lines
+from pinfold.audit.tail_file import JournalEntry, TailFile
 from pinfold.model.errors import PinfoldError
 
 if TYPE_CHECKING:
-    from pinfold.audit.size_limit import Forgotten
+    from pinfold.audit.archive import Forgotten
 
 LARGEST = 1 << 18
 """Bytes of lines, from which on they are moved: those of some 300 commands."""
@@ -33,7 +32,7 @@ FORGOTTEN = "forgotten"
 """The kind of row that records which rows were deleted to keep the journal within its size."""
 ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
 """What helps where nothing can be written down."""
-Row = tuple[str, str, Mapping[str, object], int | None]
+JournalRow = tuple[str, str, Mapping[str, object], int | None]
 """Session, kind, data, and what it is about."""
 
 
@@ -55,12 +54,12 @@ class Journal:
         """Taken twice by one thread if Python forgets a run after it has the lock and before it writes."""
         self._writer = 0
         """The thread that writes."""
-        self._behind: list[Row] = []
+        self._behind: list[JournalRow] = []
         """Rows that came while that very thread wrote one: ends of runs that Python forgot just then."""
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             _require_table(path)
-            self._lines = Lines(path, os.O_CREAT | os.O_RDWR)
+            self._lines = TailFile(path, os.O_CREAT | os.O_RDWR)
         except OSError as error:
             raise self._trouble(error) from None
 
@@ -112,7 +111,7 @@ class Journal:
                 self._writer = 0
         return written
 
-    def _append(self, row: Row) -> int:
+    def _append(self, row: JournalRow) -> int:
         session, kind, data, about = row
         number, end = self._lines.head()
         if not number:
@@ -120,9 +119,11 @@ class Journal:
         if end > LARGEST:
             gone, end = self._settle(number)
             if gone is not None:
-                end = self._lines.put(Entry(number, time.time(), session, FORGOTTEN, None, asdict(gone)), end)
+                end = self._lines.put(
+                    JournalEntry(number, time.time(), session, FORGOTTEN, None, asdict(gone)), end
+                )
                 number += 1
-        self._lines.put(Entry(number, time.time(), session, kind, about, data), end)
+        self._lines.put(JournalEntry(number, time.time(), session, kind, about, data), end)
         return number
 
     def _settle(self, number: int) -> "tuple[Forgotten | None, int]":

@@ -1,23 +1,35 @@
 """The newest rows of the journal: a file of lines, each an entry as JSON.
 
 Facts that shape it:
-- The first line says which number is next and where the lines end. It is written after each of them: half a
-  line, of one who was killed or had no room, is none, and the next is written over it. If that was the first,
-  zeros stand where the head will be.
+- The first line says which number is next and where the lines end. It is written after each of them. Half a
+  line, from a process that was killed or had no room, does not count, and the next line overwrites it. If
+  that was the first line, there are zeros where the head will be.
 - What was written survives the death of this process at any moment. A power cut may take the last lines, or
   leave others in their place: what cannot be read is left out.
-- flock belongs to an open file: whoever opens the file anew has a turn of its own.
+- flock belongs to an open file: each process that opens the file anew has a turn of its own.
 """
 
 import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import DecodeError, Raw, Struct, json, to_builtins
 
-from pinfold.audit.entry import Entry
+
+class JournalEntry(Struct, frozen=True):
+    id: int
+    at: float
+    """Seconds since 1970."""
+    session: str
+    kind: str
+    """run, refused, end, connect, elevation, file, policy, trouble, forgotten."""
+    about: int | None
+    """The entry that this one is the end of."""
+    data: Mapping[str, Any]
+
 
 SUFFIX = ".new"
 """What the file is called, after the journal."""
@@ -31,7 +43,7 @@ HEAD_SIZE = len(HEAD % (0, 0))
 POLICY = b'"kind":"policy"'
 
 
-class Line(Struct, frozen=True):
+class TailRow(Struct, frozen=True):
     """An entry whose data nobody looks into."""
 
     id: int
@@ -42,7 +54,7 @@ class Line(Struct, frozen=True):
     data: Raw
 
 
-class Lines:
+class TailFile:
     """Preconditions: but for `begin` and `end`, whoever calls has its turn."""
 
     def __init__(self, journal: str, flags: int = os.O_RDONLY) -> None:
@@ -79,7 +91,7 @@ class Lines:
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 
-    def put(self, entry: Entry, end: int) -> int:
+    def put(self, entry: JournalEntry, end: int) -> int:
         """Adds an entry behind the others; where they end then."""
         line = as_json(entry) + b"\n"
         end = end or HEAD_SIZE
@@ -97,20 +109,22 @@ class Lines:
         os.ftruncate(self.file, HEAD_SIZE)
         return HEAD_SIZE
 
-    def rows(self) -> Iterator[Line]:
+    def rows(self) -> Iterator[TailRow]:
         for line in self._text().splitlines():
             try:
-                yield json.decode(line, type=Line)
+                yield json.decode(line, type=TailRow)
             except DecodeError:
                 continue
 
-    def last_policy(self) -> Entry | None:
+    def last_policy(self) -> JournalEntry | None:
         text = self._text()
         found = text.rfind(POLICY)
         if found < 0:
             return None
         try:
-            return json.decode(text[text.rfind(b"\n", 0, found) + 1 : text.find(b"\n", found)], type=Entry)
+            return json.decode(
+                text[text.rfind(b"\n", 0, found) + 1 : text.find(b"\n", found)], type=JournalEntry
+            )
         except DecodeError:
             return None
 
@@ -124,7 +138,7 @@ class Lines:
             os.close(file)
 
 
-def as_json(entry: Entry) -> bytes:
+def as_json(entry: JournalEntry) -> bytes:
     try:
         return json.encode(entry, enc_hook=str)
     except UnicodeEncodeError:

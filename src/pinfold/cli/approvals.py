@@ -81,9 +81,9 @@ def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str
     """Whether each answer stands on the settings as they are now, in a session that there is."""
     import os
 
-    from pinfold.state.sessions import living
+    from pinfold.state.sessions import live_sessions
 
-    alive = {session.id for session in living(os.environ)}
+    alive = {session.id for session in live_sessions(os.environ)}
     now: dict[tuple[str, ...], str] = {}
     for roots in {each.subject.roots for each in answers}:
         now[roots] = _fingerprint(args, roots)

@@ -11,7 +11,7 @@ from pinfold.cli.draw import is_coloured
 from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
-    from pinfold.audit.history import Deed
+    from pinfold.audit.history import Action
 
 LAST = 20
 LONGEST = 200
@@ -45,10 +45,10 @@ def run(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    from pinfold.audit.history import EVERY, deeds
+    from pinfold.audit.history import EVERY, actions
     from pinfold.state.directory import journal_file
 
-    found = deeds(journal_file(os.environ), args.last or EVERY, args.session)
+    found = actions(journal_file(os.environ), args.last or EVERY, args.session)
     if args.json:
         print_json([_as_json(each) for each in found])
     elif found:
@@ -86,7 +86,7 @@ def _age(text: str) -> float:
         raise ArgumentTypeError(f"`{text}` is not a duration such as 90d or 12h") from None
 
 
-def _as_json(deed: "Deed") -> dict[str, object]:
+def _as_json(deed: "Action") -> dict[str, object]:
     entry = deed.entry
     told = {
         "id": entry.id,
@@ -98,10 +98,10 @@ def _as_json(deed: "Deed") -> dict[str, object]:
     return {**told, "data": entry.data, "end": deed.end}
 
 
-def _draw(found: "list[Deed]") -> None:
-    from pinfold.state.sessions import living
+def _draw(found: "list[Action]") -> None:
+    from pinfold.state.sessions import live_sessions
 
-    alive = {session.id for session in living(os.environ)}
+    alive = {session.id for session in live_sessions(os.environ)}
     rows: list[tuple[str, ...]] = [
         (_when(each.entry.at), visible(each.entry.session), _outcome(each, alive), _what(each))
         for each in found
@@ -126,7 +126,7 @@ def _when(at: float) -> str:
     return strftime("%H:%M:%S" if is_near else "%Y-%m-%d %H:%M", localtime(at))
 
 
-def _outcome(deed: "Deed", alive: set[str]) -> str:
+def _outcome(deed: "Action", alive: set[str]) -> str:
     data, end = deed.entry.data, deed.end
     match deed.entry.kind:
         case "run" if end is None:
@@ -151,7 +151,7 @@ def _ending(end: dict[str, object]) -> str:
     return f"signal {signal}" if signal else f"exit {end.get('exit_code')}"
 
 
-def _what(deed: "Deed") -> str:
+def _what(deed: "Action") -> str:
     data = deed.entry.data
     command, cwd = str(data.get("command", "")) or deed.command, str(data.get("cwd", ""))
     if "host" in data:

@@ -32,7 +32,7 @@ from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.settings.policy import expand
 from pinfold.state.web_page import page_file
-from pinfold.workspace.granted_globs import has_glob, look
+from pinfold.workspace.granted_paths import has_glob, look
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver

@@ -10,7 +10,7 @@ from pinfold.cli.common import print_json
 from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
-    from pinfold.diagnose.selftest.run import Finding
+    from pinfold.diagnose.selftest.run import AttackResult
 
 HELD, GOT_THROUGH = 0, 1
 SHOWN = {"held": ("held", "green"), "through": ("got through", "red"), "untried": ("not tried", "yellow")}
@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     return GOT_THROUGH if through else HELD
 
 
-def _attack(*, quiet: bool) -> list["Finding"]:
+def _attack(*, quiet: bool) -> list["AttackResult"]:
     from pinfold.diagnose.selftest import HOW_MANY, selftest
 
     # A line that shows how far it is, where somebody looks; it is gone when the table comes.
@@ -41,13 +41,13 @@ def _attack(*, quiet: bool) -> list["Finding"]:
 
     from pinfold.cli.console import paper
 
-    with_progress: Iterable[Finding] = track(
+    with_progress: Iterable[AttackResult] = track(
         selftest(os.environ), "attacking", total=HOW_MANY, console=paper(stderr=True), transient=True
     )
     return list(with_progress)
 
 
-def _draw(findings: list["Finding"]) -> None:
+def _draw(findings: list["AttackResult"]) -> None:
     from rich.text import Text
 
     from pinfold.cli.console import paper, put, table

@@ -14,7 +14,7 @@ from pinfold.model.settings import NetworkAccess
 if TYPE_CHECKING:
     from pinfold.diagnose.doctor import Enforcement
     from pinfold.session import Session
-    from pinfold.state.sessions import Living
+    from pinfold.state.sessions import LiveSession
 
 SHOWN = ("mode", "sandbox", "filesystem", "network", "environment", "limits")
 """Sections that make the policy; `pinfold settings show` has the others."""
@@ -32,17 +32,17 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from pinfold.diagnose.doctor import enforcement_of
-    from pinfold.state.sessions import living
+    from pinfold.state.sessions import live_sessions
 
     with session_of(args) as session:
         require_part_of_machine(session)
         enforcement = enforcement_of(session)
-        alive = living(session.environ)
+        alive = live_sessions(session.environ)
         _print_json(session, enforcement, alive) if args.json else _draw(session, enforcement, alive)
     return 0
 
 
-def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
+def _print_json(session: "Session", enforcement: "Enforcement", alive: list["LiveSession"]) -> None:
     from pinfold.policy.json_format import to_executor
 
     values = {name: row for name, row in rows_as_json(session.settings).items() if _is_shown(name)}
@@ -59,7 +59,7 @@ def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Liv
     )
 
 
-def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
+def _draw(session: "Session", enforcement: "Enforcement", alive: list["LiveSession"]) -> None:
     print(f"workspace    {', '.join(visible(short(root)) for root in session.roots)}")
     print(f"enforcement  {_told(session, enforcement)}")
     print(f"level        {_level(session).value} ({_level_told(session)})")

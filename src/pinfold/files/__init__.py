@@ -6,7 +6,16 @@ them together. Whether something may be read or written is asked of whoever made
 the kernel's word.
 """
 
-from pinfold.files.held_dirs import Ground
-from pinfold.files.tools import TOOLS, Access, Entry, FileText, FileTools, Hit, Written
+from pinfold.files.held_dirs import HeldDirectories
+from pinfold.files.tools import TOOLS, Access, DirectoryEntry, FileText, FileTools, SearchHit, WriteResult
 
-__all__ = ["TOOLS", "Access", "Entry", "FileText", "FileTools", "Ground", "Hit", "Written"]
+__all__ = [
+    "TOOLS",
+    "Access",
+    "DirectoryEntry",
+    "FileText",
+    "FileTools",
+    "HeldDirectories",
+    "SearchHit",
+    "WriteResult",
+]

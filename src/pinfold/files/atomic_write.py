@@ -20,7 +20,7 @@ import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from pinfold.files.held_dirs import Spot, require_file
+from pinfold.files.held_dirs import HeldName, require_file
 from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
 from pinfold.model.errors import FileRefused
 
@@ -30,11 +30,13 @@ others, or gives it another name."""
 ACCESS_LIST, NOTES = "system.posix_acl_access", "user."
 NO_ATTRIBUTES = (errno.EOPNOTSUPP, errno.ENOSYS)
 
-Still = Callable[[], AbstractContextManager[None]]
+HoldStill = Callable[[], AbstractContextManager[None]]
 """Keeps a spot where it was judged while a name is made there. Raises FileRefused if it is not there."""
 
 
-def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None, still: Still) -> None:
+def replace_file(
+    spot: HeldName, path: str, data: bytes, before: os.stat_result | None, still: HoldStill
+) -> None:
     """Puts a new file at a spot, in place of the one that was looked at, or of none."""
     if before is not None:
         require_file(before, path)
@@ -45,7 +47,7 @@ def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None, still
         raise failed(error, path) from None
 
 
-def _replace(spot: Spot, data: bytes, before: os.stat_result | None, still: Still) -> None:
+def _replace(spot: HeldName, data: bytes, before: os.stat_result | None, still: HoldStill) -> None:
     passing = f".{spot.name[:60]}.{os.urandom(6).hex()}"
     # Until it has the old one's rights it is nobody else's to read, whatever those are.
     made, is_named = _new_file(spot.directory, passing, 0o666 if before is None else 0o600)
@@ -88,7 +90,7 @@ def _is_same(now: os.stat_result | None, before: os.stat_result | None) -> bool:
     return all(getattr(now, fact) == getattr(before, fact) for fact in SAME)
 
 
-def _keep(spot: Spot, made: int, before: os.stat_result) -> None:
+def _keep(spot: HeldName, made: int, before: os.stat_result) -> None:
     mine = os.fstat(made)
     if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
         os.fchown(made, before.st_uid, before.st_gid)

@@ -1,20 +1,21 @@
-"""What a path means, inside directories that are held open.
+"""What a path means, inside directories that are held open; walks and globs below them.
 
 Two steps, and only the second one counts:
-1. The links of a path are followed by name, to know which held directory it ends up in. Anybody may swap
-   something meanwhile.
+1. The links of a path are followed by name, to find which held directory it ends up in. Another program may
+   swap something meanwhile.
 2. The place found is walked once more from that directory's descriptor, by openat2 with RESOLVE_BENEATH and
-   RESOLVE_NO_SYMLINKS: a link that was put in the way since is an error. What the walk ends at is held by
-   a descriptor, is what is judged, and is what is read or changed.
+   RESOLVE_NO_SYMLINKS: a link that was put in the way since is an error. A descriptor holds what the walk
+   ends at. That is what is judged, and what is read or changed.
 
 INVARIANT: nothing is opened, made, renamed or removed but by a name in a directory that such a walk found.
-A directory can be moved while it is held, and then has another path than was judged: whoever changes names
-in one asks `require_in_place` first, at a time when no pen moves any. A place whose name means another
-directory by now is held anew when a path is looked for, so that tools work where commands do.
+A directory can be moved while it is held, and then has another path than was judged. Code that changes names
+in one calls `require_in_place` first, at a time when no pen moves any. If a root's name means another
+directory by now, that one is held from the next lookup on, so that tools work where commands do.
 
 Facts (openat2(2), proc(5), open(2)):
 - The links of /proc lead to inodes, not to paths: they are refused, and so are devices' names.
 - O_PATH opens anything without doing anything to it: a FIFO does not wait, a device does not notice.
+- A walk by descriptors meets no link that it would follow.
 """
 
 import errno
@@ -23,6 +24,7 @@ import stat
 from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from pinfold.kernel.files import STRICT, openat2, reopen
@@ -34,7 +36,7 @@ MAGIC = ("/proc/", "/dev/", "/sys/")
 SWAPPED = (errno.ELOOP, errno.EXDEV, errno.EAGAIN)
 
 
-class Spot(NamedTuple):
+class HeldName(NamedTuple):
     """A name in a directory that is held."""
 
     directory: int
@@ -52,12 +54,12 @@ class Spot(NamedTuple):
             raise _refusal(error, self.path) from None
 
 
-class Held(NamedTuple):
+class HeldRoot(NamedTuple):
     descriptor: int
     status: os.stat_result
 
 
-class Ground:
+class HeldDirectories:
     """Directories, and single files, that tools may work in.
 
     Preconditions: no link is in their paths. One that is there by now, whoever made it, leads nowhere.
@@ -65,7 +67,7 @@ class Ground:
 
     def __init__(self, places: Iterable[str] = ()) -> None:
         self._wanted: tuple[str, ...] = ()
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldRoot] = {}
         """Another one when other places are held: whoever looks through it looks through one set of them."""
         self._gone: tuple[str, ...] = ()
         """Places that were to be held, and are not there."""
@@ -83,12 +85,12 @@ class Ground:
 
     def _hold_named(self, wanted: tuple[str, ...]) -> None:
         """What has the names of now, unless other places are wanted meanwhile."""
-        held: dict[str, Held] = {}
+        held: dict[str, HeldRoot] = {}
         gone = []
         for place in dict.fromkeys(wanted):
             try:
                 descriptor = _held_by_name(place)
-                held[place] = Held(descriptor, os.fstat(descriptor))
+                held[place] = HeldRoot(descriptor, os.fstat(descriptor))
             except FileNotFoundError:
                 gone.append(place)
             except OSError:
@@ -120,7 +122,7 @@ class Ground:
         return held and not any(os.path.lexists(place) for place in self._gone)
 
     @contextmanager
-    def spot(self, place: str, *, make: bool = False) -> Iterator[Spot]:
+    def spot(self, place: str, *, make: bool = False) -> Iterator[HeldName]:
         """A place, walked to without any link; its last part may be absent, and with `make` the others."""
         root = self._root_of(place, place)
         *above, name = [""] if place == root else os.path.relpath(place, root).split("/")
@@ -129,11 +131,11 @@ class Ground:
         except OSError as error:
             raise _refusal(error, place) from None
         try:
-            yield Spot(directory, name, place)
+            yield HeldName(directory, name, place)
         finally:
             os.close(directory)
 
-    def require_in_place(self, spot: Spot) -> None:
+    def require_in_place(self, spot: HeldName) -> None:
         """That its directory is still the one of its path."""
         try:
             _require_named(spot.directory, os.path.dirname(spot.path))
@@ -209,7 +211,7 @@ def _require_named(held: int, path: str) -> None:
 
 
 @contextmanager
-def opened(spot: Spot, flags: int, path: str) -> Iterator[int]:
+def opened(spot: HeldName, flags: int, path: str) -> Iterator[int]:
     """The regular file at a spot, opened; nothing else is."""
     try:
         held = openat2(spot.directory, spot.name or ".", os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
@@ -279,3 +281,52 @@ def _refusal(error: OSError, path: str) -> FileRefused:
         return FileRefused("swapped", path, f"{path} changed while it was looked at", "try again")
     said = os.strerror(error.errno or errno.EIO)
     return FileRefused("unreachable", path, f"{path}: {said}", "")
+
+
+PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
+"""Unless they are named."""
+DEEPEST = 64
+LONGEST_GLOB = 1_000
+MOST_PARTS = 64
+ANY = "**"
+
+
+def walk(directory: int, above: str = "", depth: int = 0) -> Iterator[tuple[str, int, str, os.stat_result]]:
+    """Every name below a directory, in order: its path, the directory that it is in, its name, what it is."""
+    for name in sorted(os.listdir(directory)):
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            continue
+        path = f"{above}{name}"
+        yield path, directory, name, status
+        if not stat.S_ISDIR(status.st_mode) or name in PASSED_OVER or depth == DEEPEST:
+            continue
+        try:
+            below = openat2(directory, name, os.O_RDONLY | os.O_DIRECTORY, resolve=STRICT)
+        except OSError:
+            continue
+        try:
+            yield from walk(below, f"{path}/", depth + 1)
+        finally:
+            os.close(below)
+
+
+def matches(pattern: str, path: str) -> bool:
+    """A glob over a whole relative path: `**` is any number of directories, `*` stays within one."""
+    wanted, parts = pattern.split("/"), path.split("/")
+    # Which of the first parts of the pattern have been matched by what was read so far.
+    reached = _past_any(wanted, {0})
+    for part in parts:
+        found = {place for place in reached if place < len(wanted) and wanted[place] == ANY}
+        found |= {place + 1 for place in reached if place < len(wanted) and fnmatchcase(part, wanted[place])}
+        reached = _past_any(wanted, found)
+    return len(wanted) in reached
+
+
+def _past_any(wanted: list[str], reached: set[int]) -> set[int]:
+    """`**` may also be nothing."""
+    for place in range(len(wanted)):
+        if place in reached and wanted[place] == ANY:
+            reached.add(place + 1)
+    return reached

@@ -1,8 +1,14 @@
-"""A file's text, with what must come back unchanged when it is written again: encoding, mark, line ends."""
+"""The text of a file, with what must come back unchanged when it is written again: encoding, mark, line ends.
+
+Also search-and-replace blocks: each is found exactly once and replaced, or nothing is. Pure.
+"""
 
 import codecs
+from collections.abc import Sequence
 from io import StringIO
 from typing import NamedTuple
+
+from pinfold.model.errors import FileRefused
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -12,7 +18,7 @@ MARKS = (
 BINARY = b"\0"
 
 
-class Text(NamedTuple):
+class DecodedText(NamedTuple):
     text: str
     """Its line ends are `\\n`, unless they were mixed."""
     encoding: str = "utf-8"
@@ -27,7 +33,7 @@ class Text(NamedTuple):
         return self.mark + text.encode(self.encoding)
 
 
-def decode(data: bytes) -> Text | None:
+def decode(data: bytes) -> DecodedText | None:
     """None if it is no text: it has NULs and no mark that would explain them."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
@@ -49,8 +55,26 @@ def lines_of(text: str) -> list[str]:
     return list(StringIO(text, newline=""))
 
 
-def _of(text: str, encoding: str, mark: bytes = b"") -> Text:
+def _of(text: str, encoding: str, mark: bytes = b"") -> DecodedText:
     ends = text.count("\r\n")
     if ends and ends == text.count("\n"):
-        return Text(text.replace("\r\n", "\n"), encoding, mark, "\r\n")
-    return Text(text, encoding, mark)
+        return DecodedText(text.replace("\r\n", "\n"), encoding, mark, "\r\n")
+    return DecodedText(text, encoding, mark)
+
+
+def replace_blocks(text: str, blocks: Sequence[tuple[str, str]], path: str) -> str:
+    """The text after each block in turn. Raises FileRefused, with which block and why."""
+    for number, (old, new) in enumerate(blocks, 1):
+        if not old:
+            raise _refused(path, number, "has nothing to search for")
+        times = text.count(old)
+        if times != 1:
+            why = "is not in the file" if not times else f"is in the file {times} times"
+            raise _refused(path, number, why)
+        text = text.replace(old, new)
+    return text
+
+
+def _refused(path: str, number: int, why: str) -> FileRefused:
+    said = f"{path}: the text of block {number} {why}; nothing was changed"
+    return FileRefused("no_single_match", path, said, "read the file, and send more lines around it")

@@ -16,11 +16,19 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
-from pinfold.files.atomic_write import Still, failed, put, require_one_name
-from pinfold.files.held_dirs import KINDS, Ground, Spot, opened, require_file
-from pinfold.files.replace_blocks import replaced
-from pinfold.files.text_format import Text, decode, lines_of
-from pinfold.files.walk import LONGEST_GLOB, MOST_PARTS, matches, walk
+from pinfold.files.atomic_write import HoldStill, failed, replace_file, require_one_name
+from pinfold.files.held_dirs import (
+    KINDS,
+    LONGEST_GLOB,
+    MOST_PARTS,
+    HeldDirectories,
+    HeldName,
+    matches,
+    opened,
+    require_file,
+    walk,
+)
+from pinfold.files.text_format import DecodedText, decode, lines_of, replace_blocks
 from pinfold.kernel.files import RENAME_NOREPLACE, renameat2
 from pinfold.model.errors import FileRefused
 
@@ -67,19 +75,19 @@ class FileText(NamedTuple):
     """How many the whole file has."""
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     path: str
     created: bool
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     path: str
     kind: str
     """`a file`, `a directory`, `a link` ..."""
     size: int
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     path: str
     line: int
     text: str
@@ -89,7 +97,7 @@ class FileTools:
     """`start` is what relative paths start from."""
 
     def __init__(
-        self, ground: Ground, permit: Permit, start: Callable[[], str], keep_still: KeepStill
+        self, ground: HeldDirectories, permit: Permit, start: Callable[[], str], keep_still: KeepStill
     ) -> None:
         self._ground, self._permit, self._start, self._keep_still = ground, permit, start, keep_still
 
@@ -108,7 +116,7 @@ class FileTools:
         chosen = all_lines[start:] if lines is None else all_lines[start : start + lines]
         return FileText("".join(chosen), found.encoding, found.newline, first_line, len(all_lines))
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def entries(self, path: str = ".") -> list[DirectoryEntry]:
         """What is in a directory, but what is hidden."""
         with self._directory("list", path) as (descriptor, place):
             found = []
@@ -118,7 +126,7 @@ class FileTools:
                 except OSError:
                     continue
                 if self._may_see(f"{place}/{name}"):
-                    found.append(Entry(name, _kind(status), status.st_size))
+                    found.append(DirectoryEntry(name, _kind(status), status.st_size))
             return found
 
     def glob(self, pattern: str, path: str = ".") -> list[str]:
@@ -133,12 +141,12 @@ class FileTools:
                         break
             return found
 
-    def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Hit]:
+    def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[SearchHit]:
         """The lines that a regular expression (RE2's) finds in the files below a directory, or in a file."""
         _require_short(only)
         expression = _expression(pattern)
         hits = (
-            Hit(below, number, line[:LONGEST_LINE])
+            SearchHit(below, number, line[:LONGEST_LINE])
             for below, text in self._texts(path, only)
             for number, ended in enumerate(lines_of(text), 1)
             if expression(line := ended.rstrip("\r\n"))
@@ -158,7 +166,7 @@ class FileTools:
                 if not self._may_see(f"{place}/{below}"):
                     continue
                 try:
-                    with opened(Spot(directory, name, ""), os.O_RDONLY, below) as file:
+                    with opened(HeldName(directory, name, ""), os.O_RDONLY, below) as file:
                         found = decode(_all(file, below))
                 except (FileRefused, OSError):
                     continue  # it has changed, is nobody's to read, or too large
@@ -167,30 +175,32 @@ class FileTools:
 
     # Changing
 
-    def write(self, path: str, text: str) -> Written:
+    def write(self, path: str, text: str) -> WriteResult:
         """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
         _require_text(text, path)
         return self._changed("write", path, lambda _: text, text)
 
-    def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> Written:
+    def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> WriteResult:
         """Search-and-replace: every block is found exactly once and replaced, or nothing is."""
-        return self._changed("replace", path, lambda text: replaced(text, blocks, path))
+        return self._changed("replace", path, lambda text: replace_blocks(text, blocks, path))
 
-    def append(self, path: str, text: str) -> Written:
+    def append(self, path: str, text: str) -> WriteResult:
         """Adds to the end of a file; one that is not there is made."""
         _require_text(text, path)
         return self._changed("append", path, lambda before: before + text, text)
 
-    def _changed(self, tool: str, path: str, change: Callable[[str], str], new: str | None = None) -> Written:
+    def _changed(
+        self, tool: str, path: str, change: Callable[[str], str], new: str | None = None
+    ) -> WriteResult:
         """Changes the text of a file; one that is not there gets `new`, if that is given."""
         with self._changing(tool, path, Access.WRITE) as (spot, still):
             before = spot.status()  # looked at first: who saves the file while it is read is not overruled
             if before is None and new is not None:
-                put(spot, path, new.encode(), None, still)
-                return Written(spot.path, True)
+                replace_file(spot, path, new.encode(), None, still)
+                return WriteResult(spot.path, True)
             found = self._text(spot, path)
-            put(spot, path, _encoded(found, change(found.text), path), before, still)
-            return Written(spot.path, False)
+            replace_file(spot, path, _encoded(found, change(found.text), path), before, still)
+            return WriteResult(spot.path, False)
 
     def delete(self, path: str) -> None:
         """Removes a file, a link or an empty directory."""
@@ -205,7 +215,7 @@ class FileTools:
             except OSError as error:
                 raise failed(error, path) from None
 
-    def move(self, old: str, new: str) -> Written:
+    def move(self, old: str, new: str) -> WriteResult:
         """Gives a file another name; what has that name already stays."""
         with (
             self._changing("move", old, Access.DELETE) as (source, _),
@@ -226,12 +236,12 @@ class FileTools:
                 raise FileRefused("exists", new, said, "delete it first, or choose another name") from None
             except OSError as error:
                 raise failed(error, new) from None
-            return Written(spot.path, True)
+            return WriteResult(spot.path, True)
 
     # How
 
     @contextmanager
-    def _spot(self, tool: str, path: str) -> Iterator[Spot]:
+    def _spot(self, tool: str, path: str) -> Iterator[HeldName]:
         """A place once it may be read: judged where it really is, then found there again, and held."""
         place = self._ground.place(path, self._start())
         self._permit(tool, Access.READ, place)
@@ -239,7 +249,7 @@ class FileTools:
             yield spot
 
     @contextmanager
-    def _changing(self, tool: str, path: str, access: Access) -> Iterator[tuple[Spot, Still]]:
+    def _changing(self, tool: str, path: str, access: Access) -> Iterator[tuple[HeldName, HoldStill]]:
         """The same of one that may be changed, and what keeps it as it was judged while it is."""
         place = self._ground.place(path, self._start(), itself=access is Access.DELETE)
         if place in self._ground.places:
@@ -284,7 +294,7 @@ class FileTools:
             return False
         return True
 
-    def _text(self, spot: Spot, path: str) -> Text:
+    def _text(self, spot: HeldName, path: str) -> DecodedText:
         status = spot.status()
         if status is None:
             raise _absent(path)
@@ -320,10 +330,10 @@ def _expression(pattern: str) -> Callable[[str], object]:
 def _require_text(text: str, path: str) -> None:
     if not isinstance(text, str):
         raise TypeError(f"a text is written here, not {type(text).__name__}")
-    _encoded(Text(text), text, path)  # before anything is made for it
+    _encoded(DecodedText(text), text, path)  # before anything is made for it
 
 
-def _encoded(as_it_was: Text, text: str, path: str) -> bytes:
+def _encoded(as_it_was: DecodedText, text: str, path: str) -> bytes:
     try:
         return as_it_was.encoded(text)
     except UnicodeEncodeError as error:

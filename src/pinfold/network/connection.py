@@ -9,14 +9,14 @@ from typing import Any
 
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import InternalError
-from pinfold.network.http_targets import Via
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.refusal import Refusal
-from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.upstream import UpstreamProxy
 
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Way:
+class GateConnection:
     """One client's way to one host. Its two sockets live as long as it does."""
 
     def __init__(self, face: str, client: socket.socket | None = None, tag: str = "") -> None:
@@ -25,9 +25,9 @@ class Way:
         self._server: socket.socket | None = None
         self.address = ""
         self.early = b""
-        self.via: Via | None = None
+        self.via: UpstreamProxy | None = None
         """The server is a proxy, and hears every request with its host; None if it is the host itself."""
-        self.ruling = Ruling(Verdict.DENY, "it was never asked for")
+        self.ruling = HostDecision(Verdict.DENY, "it was never asked for")
         self.refusal: Refusal | None = None
         self.ended = ""
         self.is_left = False
@@ -38,7 +38,7 @@ class Way:
         """Whether the program's connect is done: what is refused from then on its warden does not know."""
         self.is_told = False
         """Whether it was recorded."""
-        self.tell: Callable[[Way], None] = lambda _: None
+        self.tell: Callable[[GateConnection], None] = lambda _: None
         """Records it."""
         self.sent = self.received = 0
         self._start = monotonic()
@@ -59,7 +59,9 @@ class Way:
     def server(self, sock: socket.socket) -> None:
         self._server = sock
 
-    def lead_to(self, sock: socket.socket, address: str, early: bytes = b"", via: Via | None = None) -> None:
+    def lead_to(
+        self, sock: socket.socket, address: str, early: bytes = b"", via: UpstreamProxy | None = None
+    ) -> None:
         self.server, self.address, self.early, self.via = sock, address, early, via
 
     def refuse(self, refusal: Refusal) -> None:
@@ -77,9 +79,9 @@ class Way:
         return self._client is not None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ConnectionOutcome:
         no = self.refusal
-        return Outcome(
+        return ConnectionOutcome(
             face=self.face,
             host=self.host,
             port=self.port,

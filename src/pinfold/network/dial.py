@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address, special_kind
-from pinfold.network.dns_lookup import LookUp, LookUps
-from pinfold.network.http_targets import Via
-from pinfold.network.limits import Limits
+from pinfold.network.dns_lookup import LookUp, LookUpQueue
+from pinfold.network.host_decision import Decide, HostDecision
+from pinfold.network.limits import GateLimits
 from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
-from pinfold.network.refusal import Refusal, Why
-from pinfold.network.ruling import Decide, Ruling
-from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, pass_through
-from pinfold.network.wildcard_budget import Breadth
+from pinfold.network.refusal import Refusal, RefusalKind
+from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, UpstreamProxy, open_tunnel
+from pinfold.network.wildcard_budget import WildcardBudget
 
 MOST_ADDRESSES = 6
 MOST_NEAR = 1024
@@ -38,7 +37,7 @@ class Dialled(NamedTuple):
     address: str
     early: bytes = b""
     """What the server sent already, for the client."""
-    via: Via | None = None
+    via: UpstreamProxy | None = None
     """It is a proxy's, and takes requests alone."""
     is_near: bool = False
     """It was connected at once, as over loopback."""
@@ -50,13 +49,13 @@ class Dialer:
         decide: Decide,
         look_up: LookUp,
         is_own: Callable[[str], bool],
-        limits: Limits,
+        limits: GateLimits,
         upstream: Upstream | None = None,
-        breadth: Breadth | None = None,
+        breadth: WildcardBudget | None = None,
     ) -> None:
-        self._decide, self._look_ups, self._is_own = decide, LookUps(look_up), is_own
+        self._decide, self._look_ups, self._is_own = decide, LookUpQueue(look_up), is_own
         self._limits, self._upstream = limits, upstream
-        self._breadth = breadth or Breadth()
+        self._breadth = breadth or WildcardBudget()
         self._near: set[str] = set()
         """Addresses that have answered at once."""
         self._has_refused_tunnel = False
@@ -65,17 +64,17 @@ class Dialer:
         """The proxy has sent its credentials back: it gets no more requests that a program wrote."""
 
     async def dial(
-        self, host: str, port: int, ruling: Ruling, tag: str, *, is_plain: bool = False
+        self, host: str, port: int, ruling: HostDecision, tag: str, *, is_plain: bool = False
     ) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
         if not self._breadth.has_room(ruling.rule, host, time.time()):
             many = f"too many different names below `{ruling.rule}` were asked for"
             if self._breadth.trouble:
-                return Refusal(Why.DENIED, self._breadth.trouble, ruling.rule)
-            return Refusal(Why.DENIED, many, ruling.rule, remedy=f"name {host} itself")
+                return Refusal(RefusalKind.DENIED, self._breadth.trouble, ruling.rule)
+            return Refusal(RefusalKind.DENIED, many, ruling.rule, remedy=f"name {host} itself")
         if upstream := self._leading_to(host, port):
             if upstream.trouble:
-                return Refusal(Why.UNREACHABLE, upstream.trouble)
+                return Refusal(RefusalKind.UNREACHABLE, upstream.trouble)
             return await self._dial_upstream(upstream, host, port, tag, is_plain=is_plain)
         addresses = await self._addresses(host, tag)
         if isinstance(addresses, Refusal):
@@ -89,7 +88,7 @@ class Dialer:
         return upstream if upstream and not special_kind(host) and upstream.leads_to(host, port) else None
 
     async def judge(
-        self, host: str, addresses: Sequence[str], port: int, ruling: Ruling, tag: str
+        self, host: str, addresses: Sequence[str], port: int, ruling: HostDecision, tag: str
     ) -> Sequence[str] | Refusal:
         """Which of the addresses that a name leads to may be dialled, or why none may."""
         if self._leading_to(host, port):
@@ -99,7 +98,7 @@ class Dialer:
         fine = [address for address, refusal in zip(addresses, found, strict=True) if refusal is None]
         return fine or next((refusal for refusal in found if refusal), _nowhere(host))
 
-    def dial_at_once(self, host: str, port: int, ruling: Ruling) -> Dialled | None:
+    def dial_at_once(self, host: str, port: int, ruling: HostDecision) -> Dialled | None:
         """The same for an address that is near; None if it takes longer, or may not be."""
         if self._upstream or host not in self._near or self._judged(host, host, host, port, ruling):
             return None
@@ -122,37 +121,43 @@ class Dialer:
                 found = await self._look_ups.find(host, tag)
         except (OSError, UnicodeError) as error:
             if isinstance(error, TimeoutError):
-                return Refusal(Why.LATE, f"the name {host} was not found in time")
+                return Refusal(RefusalKind.LATE, f"the name {host} was not found in time")
             return Refusal(
-                Why.UNKNOWN_NAME,
+                RefusalKind.UNKNOWN_NAME,
                 f"the name {host} is not known: {error.strerror or error}"
                 if isinstance(error, OSError)
                 else f"the name {host} is not known",
             )
         return _taking_turns(found)[:MOST_ADDRESSES] or _nowhere(host)
 
-    async def _judge(self, host: str, address: str, port: int, ruling: Ruling, tag: str) -> Refusal | None:
+    async def _judge(
+        self, host: str, address: str, port: int, ruling: HostDecision, tag: str
+    ) -> Refusal | None:
         """Why an address may not be dialled; None if it may."""
         try:
             spelled = host if address == host else canonical(address)
         except ValueError:
-            return Refusal(Why.DENIED, f"{host} leads to something that is no address")
+            return Refusal(RefusalKind.DENIED, f"{host} leads to something that is no address")
         if spelled != host:
             ruling = await self._decide(spelled, port, tag)
         return self._judged(host, address, spelled, port, ruling)
 
-    def _judged(self, host: str, address: str, spelled: str, port: int, ruling: Ruling) -> Refusal | None:
+    def _judged(
+        self, host: str, address: str, spelled: str, port: int, ruling: HostDecision
+    ) -> Refusal | None:
         """`ruling` is about the address, in its canonical spelling."""
         leads = host if spelled == host else f"{host} leads to {spelled}, which"
         if ruling.verdict is Verdict.DENY and ruling.rule:
-            return Refusal(Why.DENIED, f"{leads} is on `network.deny` as `{ruling.rule}`", ruling.rule)
+            return Refusal(
+                RefusalKind.DENIED, f"{leads} is on `network.deny` as `{ruling.rule}`", ruling.rule
+            )
         if ruling.verdict is Verdict.ALLOW and ruling.rule:
             return None
         kind = special_kind(spelled) or (OWN if self._owns(address) else "")
         if not kind or kind == special_kind(host):
             return None
         return Refusal(
-            Why.DENIED,
+            RefusalKind.DENIED,
             f"{leads} is a {kind} address, which only a rule that names it opens",
             remedy=f"add `{_with_port(spelled, port)}` to `network.allow`",
         )
@@ -168,12 +173,12 @@ class Dialer:
             async with asyncio.timeout(self._limits.dial):
                 return self._remember(await connect_first(addresses, port))
         except TimeoutError:
-            return Refusal(Why.LATE, f"{host}:{port} does not answer")
+            return Refusal(RefusalKind.LATE, f"{host}:{port} does not answer")
         except ConnectionRefusedError:
-            return Refusal(Why.REFUSED_THERE, f"{host}:{port} refuses connections")
+            return Refusal(RefusalKind.REFUSED_THERE, f"{host}:{port} refuses connections")
         except OSError as error:
             is_ours = error.errno in (errno.EMFILE, errno.ENFILE)
-            why = Why.BUSY if is_ours else Why.UNREACHABLE
+            why = RefusalKind.BUSY if is_ours else RefusalKind.UNREACHABLE
             return Refusal(why, f"{host}:{port} cannot be reached: {error.strerror or error}")
 
     def _remember(self, dialled: Dialled) -> Dialled:
@@ -198,19 +203,19 @@ class Dialer:
                             raise
                         self._has_refused_tunnel = True
                 if self.is_proxy_telling:
-                    return Refusal(Why.REPEATED, REPEATED, remedy=REMEDY)
+                    return Refusal(RefusalKind.REPEATED, REPEATED, remedy=REMEDY)
                 dialled = await connect_first(addresses, upstream.port)
                 return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:
-            return Refusal(Why.LATE, f"the proxy {upstream.host}:{upstream.port} does not answer")
+            return Refusal(RefusalKind.LATE, f"the proxy {upstream.host}:{upstream.port} does not answer")
         except (OSError, UpstreamError) as error:
-            return Refusal(Why.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
+            return Refusal(RefusalKind.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
 
     @staticmethod
     async def _tunnel(upstream: Upstream, addresses: Sequence[str], host: str, port: int) -> Dialled:
         dialled = await connect_first(addresses, upstream.port)
         try:
-            early = await pass_through(dialled.sock, upstream, host, port)
+            early = await open_tunnel(dialled.sock, upstream, host, port)
             if upstream.user:
                 ProxyEcho(upstream.via.authorization).require_none(early)
         except RepeatedError:
@@ -227,7 +232,7 @@ def _with_port(address: str, port: int) -> str:
 
 
 def _nowhere(host: str) -> Refusal:
-    return Refusal(Why.UNKNOWN_NAME, f"the name {host} leads nowhere")
+    return Refusal(RefusalKind.UNKNOWN_NAME, f"the name {host} leads nowhere")
 
 
 def _taking_turns(addresses: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ _POINTER = b"\xc0\x0c"
 """To the question's name."""
 
 
-class Code(IntEnum):
+class DnsCode(IntEnum):
     FINE = 0
     MALFORMED = 1
     FAILED = 2
@@ -33,7 +33,7 @@ class Code(IntEnum):
     REFUSED = 5
 
 
-class Query(NamedTuple):
+class DnsQuery(NamedTuple):
     number: int
     name: str
     """As it was written, without the last dot; bytes beyond ASCII stand as latin-1."""
@@ -48,7 +48,7 @@ class Query(NamedTuple):
         return not self.flags & _OPCODES
 
 
-def parse_query(data: bytes) -> Query:
+def parse_query(data: bytes) -> DnsQuery:
     """The one question; `Malformed` if there is none."""
     if not _HEAD.size <= len(data) <= LONGEST:
         raise Malformed("no DNS query has this length")
@@ -73,10 +73,10 @@ def parse_query(data: bytes) -> Query:
         raise Malformed("a label has a dot in it")
     kind, klass = _TAIL.unpack_from(data, at)
     name = b".".join(labels).decode("latin-1")
-    return Query(number, name, kind, klass, data[_HEAD.size : at + _TAIL.size], flags)
+    return DnsQuery(number, name, kind, klass, data[_HEAD.size : at + _TAIL.size], flags)
 
 
-def answer(query: Query, code: Code, records: Sequence[bytes] = (), ttl: int = 0) -> bytes:
+def answer(query: DnsQuery, code: DnsCode, records: Sequence[bytes] = (), ttl: int = 0) -> bytes:
     """A reply that gives these values for the very kind that was asked for."""
     flags = (
         _IS_ANSWER | _AUTHORITATIVE | _RECURSION_THERE | query.flags & (_RECURSION_WANTED | _OPCODES) | code
@@ -90,7 +90,7 @@ def broken(data: bytes) -> bytes | None:
     """The reply to what is no query; None to what must not be answered at all."""
     if len(data) < _HEAD.size or data[2] & 0x80:
         return None
-    return _HEAD.pack(int.from_bytes(data[:2], "big"), _IS_ANSWER | Code.MALFORMED, 0, 0, 0, 0)
+    return _HEAD.pack(int.from_bytes(data[:2], "big"), _IS_ANSWER | DnsCode.MALFORMED, 0, 0, 0, 0)
 
 
 def encode_name(name: str) -> bytes:

@@ -1,7 +1,10 @@
-"""The addresses of a name that was allowed, as this machine finds them.
+"""The addresses of an allowed name, as this machine finds them: /etc/hosts first, then the system's resolver.
 
-Facts about getaddrinfo: it blocks; a name without a last dot may be tried with the machine's search domains,
-so that another name is asked for than was allowed; one with a last dot is not looked for in /etc/hosts.
+Facts about getaddrinfo: it blocks. It may try a name without a last dot with the machine's search domains,
+and so ask for another name than was allowed. It does not look for a name with a last dot in /etc/hosts.
+
+Facts about /etc/hosts (hosts(5)): a line is an address and names; `#` begins a comment; names are compared
+without regard to case; a name on several lines has all their addresses.
 """
 
 import asyncio
@@ -11,13 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pinfold.model.fair_share import has_room
+from pinfold.model.hosts import canonical, is_address
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a canonical name, the best first; OSError if there is none."""
 MOST_AT_ONCE = 16
 
 
-class LookUps:
+class LookUpQueue:
     """So many at a time as there are threads. A command that wants more waits, and leaves some to others.
 
     INVARIANT: a look-up counts until its thread is done, which cannot be ended, whoever has gone meanwhile.
@@ -89,3 +93,30 @@ def system_look_up(local: Mapping[str, tuple[str, ...]]) -> LookUp:
         return await asyncio.get_running_loop().run_in_executor(threads, ask, name)
 
     return look_up
+
+
+HOSTS_FILE = "/etc/hosts"
+
+
+def parse_hosts(text: str) -> dict[str, tuple[str, ...]]:
+    """Canonical names and their addresses; a line that is none is passed over."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        for name in names:
+            try:
+                key, value = canonical(name), canonical(address)
+            except ValueError:
+                continue
+            if is_address(value) and value not in found.get(key, ()):
+                found[key] = (*found.get(key, ()), value)
+    return found
+
+
+def load_hosts(path: str = HOSTS_FILE) -> Mapping[str, tuple[str, ...]]:
+    """A file that cannot be read knows no names."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return parse_hosts(file.read())
+    except OSError:
+        return {}

@@ -22,7 +22,7 @@ _FIRST = int(NETWORK.network_address) + 256
 """The lowest are left for the gate's own faces."""
 
 
-class StandIns:
+class FakeAddresses:
     def __init__(self, most: int = MOST, idle: float = IDLE, unused: float = UNUSED) -> None:
         self._most, self._idle, self._unused = most, idle, unused
         self._asked: OrderedDict[str, float] = OrderedDict()
@@ -75,7 +75,7 @@ def _touch(names: OrderedDict[str, float], name: str, now: float) -> None:
     names.move_to_end(name)
 
 
-def is_stand_in(address: str) -> bool:
+def is_fake_address(address: str) -> bool:
     try:
         return IPv4Address(address) in NETWORK
     except ValueError:

@@ -17,26 +17,24 @@ from functools import partial
 from pinfold.kernel.netlink import is_own_address
 from pinfold.model.fair_share import fair_share
 from pinfold.model.gate_protocol import GATE, PROXY_PORT
-from pinfold.network.buffer_limit import LOOK, Buffers, end_heaviest
-from pinfold.network.connection import Way, set_option
+from pinfold.network.connection import GateConnection, set_option
 from pinfold.network.dial import Dialer
 from pinfold.network.dns_lookup import LookUp
-from pinfold.network.fake_ips import StandIns
+from pinfold.network.fake_ips import FakeAddresses
+from pinfold.network.host_decision import Ask, Decide, Known, Record
 from pinfold.network.host_questions import Questions
-from pinfold.network.http_targets import refusal_page
-from pinfold.network.idle_client import Greeting
-from pinfold.network.limits import Limits
-from pinfold.network.open_connection import Finder
-from pinfold.network.passthrough import Passage
-from pinfold.network.port_forward import Reach, lead_in
-from pinfold.network.proxy_face import ProxyFace
-from pinfold.network.refusal import Malformed, Refusal, Why
-from pinfold.network.relay import Pump
+from pinfold.network.http_heads import refusal_page
+from pinfold.network.limits import LOOK, Buffers, GateLimits, end_heaviest
+from pinfold.network.open_connection import ConnectionOpener
+from pinfold.network.passthrough import Passthrough
+from pinfold.network.port_forward import Reach, forward_inside
+from pinfold.network.proxy_face import IdleClient, ProxyFace
+from pinfold.network.refusal import Malformed, Refusal, RefusalKind
+from pinfold.network.relay import SocketPump
 from pinfold.network.resolver import Resolver
-from pinfold.network.ruling import Ask, Decide, Known, Record
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
-from pinfold.network.wildcard_budget import Breadth
+from pinfold.network.wildcard_budget import WildcardBudget
 
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1
@@ -44,7 +42,7 @@ _REST = 0.1
 _GLANCE = 0.01
 CLOSED = "the gate was closed"
 
-Handler = Callable[[Way], Awaitable[bool | None]]
+Handler = Callable[[GateConnection], Awaitable[bool | None]]
 """Does what there is to do about a way; True if it goes on by itself, and is not over."""
 
 
@@ -56,28 +54,28 @@ class Gate:
         record: Record,
         look_up: LookUp,
         *,
-        limits: Limits = Limits(),  # noqa: B008  (it is a value)
+        limits: GateLimits = GateLimits(),  # noqa: B008  (it is a value)
         upstream: Upstream | None = None,
         local: Mapping[str, tuple[str, ...]] | None = None,
         is_own: Callable[[str], bool] = is_own_address,
         known: Known = lambda *_: None,
-        breadth: Breadth | None = None,
+        breadth: WildcardBudget | None = None,
     ) -> None:
         self._record, self._limits = record, limits
         questions = Questions(decide, ask, limits)
         self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream, breadth)
-        self.stand_ins = StandIns()
+        self.stand_ins = FakeAddresses()
         self.resolver = Resolver(questions.decide, record, self.stand_ins, local or {})
-        self._finder = Finder(questions, dialer, self.stand_ins, local or {}, known)
+        self._finder = ConnectionOpener(questions, dialer, self.stand_ins, local or {}, known)
         self._proxy = ProxyFace(self._finder, self._tell, self._tunnel, limits)
         self._busy: set[asyncio.Task[None]] = set()
-        self._silent: set[Greeting] = set()
-        self._passing: set[Passage] = set()
+        self._silent: set[IdleClient] = set()
+        self._passing: set[Passthrough] = set()
         self._listeners: set[socket.socket] = set()
         self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
-        self._of_one: dict[str, set[Way]] = {}
+        self._of_one: dict[str, set[GateConnection]] = {}
         """The ways that each command has, by its tag."""
         self.buffers = Buffers()
         self._look: asyncio.TimerHandle | None = None
@@ -92,7 +90,7 @@ class Gate:
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
         """Connections of this machine that are meant for a server inside."""
         self._published.setdefault(port, []).append(listener)
-        self._serve(listener, partial(lead_in, port=port, reach=reach, limits=self._limits))
+        self._serve(listener, partial(forward_inside, port=port, reach=reach, limits=self._limits))
 
     def withdraw_published(self, port: int) -> None:
         """Nobody is led in there any more; who is in already stays."""
@@ -101,7 +99,7 @@ class Gate:
             asyncio.get_running_loop().remove_reader(listener)
             listener.close()
 
-    async def open(self, host: str, port: int, tag: str) -> Way:
+    async def open(self, host: str, port: int, tag: str) -> GateConnection:
         """The way for a connection that is to be carried; it leads somewhere, or has a refusal.
 
         `host` is what the program connects to: an address, which may stand for a name.
@@ -123,7 +121,7 @@ class Gate:
             self._finish(way)
         return way
 
-    def open_at_once(self, host: str, port: int, tag: str) -> Way | None:
+    def open_at_once(self, host: str, port: int, tag: str) -> GateConnection | None:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
         if self._no_room_for(tag):
             return None
@@ -148,7 +146,7 @@ class Gate:
         """A connection to the proxy, and whose it is."""
         self._admit(self._new("http", client, tag), self._greet)
 
-    def join(self, way: Way, client: socket.socket) -> None:
+    def join(self, way: GateConnection, client: socket.socket) -> None:
         """The program's side of an opened way."""
         self._held -= 1
         way.client, way.is_joined = client, True
@@ -159,7 +157,7 @@ class Gate:
         else:
             self._pass(way, b"")
 
-    def drop(self, way: Way) -> None:
+    def drop(self, way: GateConnection) -> None:
         """The program never came."""
         self._held -= 1
         way.ended = "the program did not wait for it"
@@ -187,8 +185,8 @@ class Gate:
 
     # What every connection goes through
 
-    def _new(self, face: str, client: socket.socket | None = None, tag: str = "") -> Way:
-        way = Way(face, client, tag)
+    def _new(self, face: str, client: socket.socket | None = None, tag: str = "") -> GateConnection:
+        way = GateConnection(face, client, tag)
         way.tell = self._tell
         return way
 
@@ -215,7 +213,7 @@ class Gate:
 
         resume()
 
-    def _admit(self, way: Way, begin: Callable[[Way], None]) -> None:
+    def _admit(self, way: GateConnection, begin: Callable[[GateConnection], None]) -> None:
         way.client.setblocking(False)
         set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -229,7 +227,7 @@ class Gate:
         else:
             self._turn_away(way, no)
 
-    def _turn_away(self, way: Way, no: Refusal) -> None:
+    def _turn_away(self, way: GateConnection, no: Refusal) -> None:
         """A client of the proxy's, which has named no host yet."""
         way.host, way.port = GATE, PROXY_PORT
         way.refuse(no)
@@ -248,9 +246,9 @@ class Gate:
             if not own or own < fair_share(limits.connections, there - own):
                 return None
             said = f"the command has {own} connections already, its share of the session's"
-        return Refusal(Why.BUSY, said, remedy="close some of them first")
+        return Refusal(RefusalKind.BUSY, said, remedy="close some of them first")
 
-    def _count(self, way: Way) -> None:
+    def _count(self, way: GateConnection) -> None:
         if way.tag:
             self._of_one.setdefault(way.tag, set()).add(way)
             self._look = self._look or asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
@@ -261,10 +259,10 @@ class Gate:
         if self._of_one:
             self._look = asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
 
-    def _greet(self, way: Way) -> None:
-        self._silent.add(Greeting(way, self._limits.greeting, self._greeted))
+    def _greet(self, way: GateConnection) -> None:
+        self._silent.add(IdleClient(way, self._limits.greeting, self._greeted))
 
-    def _greeted(self, greeting: Greeting, data: bytes) -> None:
+    def _greeted(self, greeting: IdleClient, data: bytes) -> None:
         self._silent.discard(greeting)
         way, wanted = greeting.way, None
         try:
@@ -279,12 +277,12 @@ class Gate:
         elif wanted:
             self._start(way, wanted)
 
-    def _start(self, way: Way, handler: Handler) -> None:
+    def _start(self, way: GateConnection, handler: Handler) -> None:
         task = asyncio.get_running_loop().create_task(self._run(way, handler))
         self._busy.add(task)
         task.add_done_callback(self._busy.discard)
 
-    async def _run(self, way: Way, handler: Handler) -> None:
+    async def _run(self, way: GateConnection, handler: Handler) -> None:
         goes_on = None
         try:
             goes_on = await handler(way)
@@ -297,22 +295,22 @@ class Gate:
             if not goes_on:
                 self._finish(way)
 
-    def _pass(self, way: Way, first: bytes) -> None:
+    def _pass(self, way: GateConnection, first: bytes) -> None:
         """Lets bytes pass from now on; `first` is what the client sent already."""
-        passage = Passage(way, self._limits, self._passed, self._hand_over)
+        passage = Passthrough(way, self._limits, self._passed, self._hand_over)
         self._passing.add(passage)
         passage.start(first)
 
-    def _passed(self, passage: Passage) -> None:
+    def _passed(self, passage: Passthrough) -> None:
         self._passing.discard(passage)
         self._finish(passage.way)
 
-    def _hand_over(self, passage: Passage, first: bytes, down: Pump) -> None:
+    def _hand_over(self, passage: Passthrough, first: bytes, down: SocketPump) -> None:
         self._passing.discard(passage)
         self._start(passage.way, lambda way: pass_bytes(way, first, self._limits, down))
 
-    def _finish(self, way: Way) -> None:
-        if way.refusal and way.refusal.why is Why.REPEATED:
+    def _finish(self, way: GateConnection) -> None:
+        if way.refusal and way.refusal.why is RefusalKind.REPEATED:
             self._dialer.is_proxy_telling = True
         if ways := self._of_one.get(way.tag):
             ways.discard(way)
@@ -321,17 +319,17 @@ class Gate:
         way.close()
         self._tell(way)
 
-    def _tell(self, way: Way) -> None:
+    def _tell(self, way: GateConnection) -> None:
         if way.host and not way.is_told:
             way.is_told = True
             self._record(way.outcome)
 
-    async def _tunnel(self, way: Way, first: bytes) -> bool:
+    async def _tunnel(self, way: GateConnection, first: bytes) -> bool:
         if way.early or way.via:
             await pass_bytes(way, first, self._limits)
             return False
         self._pass(way, first)
         return True
 
-    async def _joined(self, way: Way) -> None:
+    async def _joined(self, way: GateConnection) -> None:
         await pass_bytes(way, b"", self._limits)

@@ -11,16 +11,14 @@ from typing import Any
 
 from pinfold.network import link_messages
 from pinfold.network.connection import pen_of
-from pinfold.network.dns_lookup import system_look_up
+from pinfold.network.dns_lookup import load_hosts, system_look_up
 from pinfold.network.gate import Gate
-from pinfold.network.hosts_file import load
-from pinfold.network.limits import Limits
+from pinfold.network.host_decision import ConnectionOutcome, DecisionCache, HostDecision
+from pinfold.network.limits import GateLimits
 from pinfold.network.link_messages import Message
-from pinfold.network.ruling import Outcome, Ruling
-from pinfold.network.ruling_cache import Standing
 from pinfold.network.upstream import Upstream
-from pinfold.network.warden_link import Pen
-from pinfold.network.wildcard_budget import Breadth
+from pinfold.network.warden_link import WardenLink
+from pinfold.network.wildcard_budget import WildcardBudget
 
 
 class Control:
@@ -32,9 +30,9 @@ class Control:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
         self._gate: Gate | None = None
-        self._limits = Limits()
-        self._standing = Standing()
-        self._pens: list[Pen] = []
+        self._limits = GateLimits()
+        self._standing = DecisionCache()
+        self._pens: list[WardenLink] = []
         self._catching_up: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -54,7 +52,7 @@ class Control:
 
     # What the gate needs
 
-    async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+    async def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
         known = self.known(host, port, tag)
         if known:
             return known
@@ -63,13 +61,13 @@ class Control:
         self._standing.keep((pen_of(tag), host, port), ruling, when)
         return ruling
 
-    def known(self, host: str, port: int | None, tag: str) -> Ruling | None:
+    def known(self, host: str, port: int | None, tag: str) -> HostDecision | None:
         """A ruling that still stands. First we hear what the session has said by now: it may have changed."""
         while self._hear():
             pass
         return self._standing.find((pen_of(tag), host, port)) if tag else None
 
-    async def ask(self, host: str, port: int, tag: str, ruling: Ruling) -> Ruling:
+    async def ask(self, host: str, port: int, tag: str, ruling: HostDecision) -> HostDecision:
         asked = {"host": host, "port": port, "tag": tag, "ruling": link_messages.ruling_to(ruling)}
         return link_messages.ruling_from(await self._ask({"ask": asked}, can_withdraw=True))
 
@@ -80,7 +78,7 @@ class Control:
             raise ConnectionRefusedError(f"port {port} of the session cannot be reached")
         return sockets[0]
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: ConnectionOutcome) -> None:
         self._send({"record": link_messages.outcome_to(outcome)})
 
     async def _ask(self, message: Message, can_withdraw: bool = False) -> Any:
@@ -170,14 +168,14 @@ class Control:
         self._send({"caught_up": number})
 
     def _begin(self, start: Message) -> None:
-        local = load()
+        local = load_hosts()
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._limits = Limits(**start.get("limits", {})).within(descriptors)
+        self._limits = GateLimits(**start.get("limits", {})).within(descriptors)
         upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
         self._gate = Gate(
             self.decide, self.ask, self.record, system_look_up(local),
             limits=self._limits, upstream=upstream, local=local, known=self.known,
-            breadth=Breadth(path=start.get("names") or ":memory:"),
+            breadth=WildcardBudget(path=start.get("names") or ":memory:"),
         )  # fmt: skip
 
     def _add(self, face: str, sock: socket.socket) -> None:
@@ -189,4 +187,4 @@ class Control:
             self._gate.serve_published(sock, int(face.removeprefix(link_messages.PUBLISHED)), self.reach)
         else:
             self._standing.forget()
-            self._pens.append(Pen(self._gate, sock, face, self._limits))
+            self._pens.append(WardenLink(self._gate, sock, face, self._limits))

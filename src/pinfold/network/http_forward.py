@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pinfold.network.connection import Way
-from pinfold.network.http_layer import Close, Command, HttpLayer, Switched, ToClient, ToServer
-from pinfold.network.limits import Limits
+from pinfold.network.connection import GateConnection
+from pinfold.network.http_layer import Close, HttpCommand, HttpLayer, Switched, ToClient, ToServer
+from pinfold.network.limits import GateLimits
 from pinfold.network.refusal import Refusal
-from pinfold.network.relay import Pump, run
+from pinfold.network.relay import SocketPump, run
 from pinfold.network.socket_wait import wait_left
 
 _PIECE, _SMALL = 65536, 2048
@@ -17,17 +17,17 @@ _FEW, _SPARSE = 16, 64
 all other connections would wait for a piece of the usual size."""
 
 
-class Exchange:
+class HttpForward:
     """Requests and answers between two sockets, until either side is done."""
 
-    def __init__(self, way: Way, layer: HttpLayer) -> None:
+    def __init__(self, way: GateConnection, layer: HttpLayer) -> None:
         self._loop = asyncio.get_running_loop()
         self._way, self._layer = way, layer
         self._client, self._server = way.client, way.server
         self._wanted = asyncio.Event()
         self._is_over = self._is_switched = False
 
-    async def run(self, commands: Sequence[Command], limits: Limits) -> None:
+    async def run(self, commands: Sequence[HttpCommand], limits: GateLimits) -> None:
         """`commands` are those that the layer gave already."""
         await self._obey(commands)
         # While an answer is waited for, nothing is read of the client that would tell of its end.
@@ -47,8 +47,8 @@ class Exchange:
         elif not done:
             self._way.ended = f"nothing moved for {limits.idle:g} seconds"
 
-    async def _pump(self, limits: Limits) -> None:
-        up, down = Pump(self._client, self._server), Pump(self._server, self._client)
+    async def _pump(self, limits: GateLimits) -> None:
+        up, down = SocketPump(self._client, self._server), SocketPump(self._server, self._client)
         up.start()
         down.start()
         try:
@@ -78,7 +78,7 @@ class Exchange:
             await self._obey(commands)
             self._is_over = self._is_over or not data
 
-    async def _obey(self, commands: Sequence[Command]) -> None:
+    async def _obey(self, commands: Sequence[HttpCommand]) -> None:
         for command in commands:  # before the client hears of it, who may be gone
             if isinstance(command, Close) and command.message:
                 self._way.refuse(Refusal(command.why, command.message))
@@ -99,6 +99,6 @@ class Exchange:
             self._wanted.set()
 
 
-def _next_size(data: bytes, commands: Sequence[Command]) -> int:
+def _next_size(data: bytes, commands: Sequence[HttpCommand]) -> int:
     """How much to read at once after this."""
     return _SMALL if len(commands) > max(_FEW, len(data) // _SPARSE) else _PIECE

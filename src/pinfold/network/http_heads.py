@@ -1,17 +1,17 @@
-"""Heads of requests and answers: which are refused, whom a request is for, what of them passes on. Pure.
+"""Heads of requests and responses: which are refused, which host they name, what of them passes on. Pure.
 
-Facts about h11 0.16, which reads them: it accepts Content-Length together with Transfer-Encoding, lines that
+Facts about h11 0.16, which parses them: it accepts Content-Length together with Transfer-Encoding, lines that
 end in a bare LF, and folded headers. It refuses a second Host and a missing one.
 
-What is refused here: those three; characters that end a line for some servers; a request line that is not
-exactly one of HTTP/1; headers that some servers read as Host or a length (`Content_Length`); a Host that
+The gate refuses those three, and also: characters that end a line for some servers; a request line that is
+not exactly one of HTTP/1; headers that some servers read as Host or a length (`Content_Length`); a Host that
 differs from the target; credentials in the target; targets of another scheme than http; and any request that
-names another host than the first one did. HTTP/2 is not offered to the server (the client's wish to change to
-it is left out): its host could not be compared.
+names another host than the first one did. The gate offers no HTTP/2 to the server, since it could not compare
+the host: it removes the client's request to upgrade.
 
-Facts about bodies: some servers leave one unread, of a GET, or whatever the method (Python's `http.server`),
-and take it for the next request, whose host the gate has not compared. A server that gets `Connection: close`
-reads no other request. So a request with a body is the last on its connection.
+Facts about bodies: some servers leave the body of a GET unread, or of any method (Python's `http.server`).
+They take it for the next request, whose host the gate has not compared. A server that gets
+`Connection: close` reads no other request. So a request with a body is the last on its connection.
 """
 
 from __future__ import annotations
@@ -20,11 +20,68 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pinfold.model.hosts import is_same
-from pinfold.network.http_targets import Target, Via, parse_authority, split_target
 from pinfold.network.refusal import Malformed
+from pinfold.network.upstream import UpstreamProxy
 
 if TYPE_CHECKING:
     import h11
+from pinfold.model.hosts import canonical
+from pinfold.network.refusal import RefusalKind
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
+
+
+class HttpTarget(NamedTuple):
+    host: str
+    """Canonical."""
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """As a request for it has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == 80 else f"{host}:{self.port}"
+
+
+def parse_authority(text: str, default: int | None) -> HttpTarget:
+    """`host:port`, or `host` where a port is understood."""
+    found = _AUTHORITY.fullmatch(text)
+    if not found:
+        raise Malformed("the target is no `host:port`")
+    port = int(found[2]) if found[2] else default
+    if port is None or not 0 < port < 65536:
+        raise Malformed("the target has no port from 1 to 65535")
+    try:
+        return HttpTarget(canonical(found[1]), port)
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+def split_target(text: str) -> tuple[str, str]:
+    """Authority and path of an absolute `http:` target."""
+    scheme, colon, rest = text.partition("://")
+    if not colon or scheme.lower() != "http":
+        raise Malformed("a request to a proxy has a target with `http://`, or is a CONNECT")
+    authority, slash, path = rest.partition("/")
+    if not slash:
+        authority, mark, path = rest.partition("?")
+        return authority, f"/?{path}" if mark else "/"
+    if "?" in authority or "#" in rest:
+        raise Malformed("the target is no `http://host/path`")
+    return authority, f"/{path}"
+
+
+def refusal_page(why: RefusalKind, message: str) -> bytes:
+    """A whole answer that says why, for people who read bodies and for those who read status lines."""
+    body = f"pinfold: {message}\n".encode("utf-8", "replace")
+    head = (
+        f"HTTP/1.1 {why.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nX-Proxy-Error: pinfold-{why.code}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
 
 LONGEST_HEAD = 65536
 """Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
@@ -96,7 +153,7 @@ class HeadReader:
 class Meaning(NamedTuple):
     """What a request asks for."""
 
-    target: Target
+    target: HttpTarget
     path: str = ""
     is_tunnel: bool = False
     """By CONNECT."""
@@ -105,7 +162,7 @@ class Meaning(NamedTuple):
     has_body: bool = False
 
 
-def meaning(request: h11.Request, within: Target | None) -> Meaning:
+def meaning(request: h11.Request, within: HttpTarget | None) -> Meaning:
     """`within` is the host of the tunnel that it came through; None at a proxy's own face."""
     if request.http_version not in (b"1.0", b"1.1"):
         raise Malformed("this is no request of HTTP/1")
@@ -138,7 +195,9 @@ def meaning(request: h11.Request, within: Target | None) -> Meaning:
     return Meaning(wanted, path, is_upgrade=_is_upgrade(request) and not has_body, has_body=has_body)
 
 
-def _require_agreement(request: h11.Request, wanted: Target, default: int, within: Target | None) -> None:
+def _require_agreement(
+    request: h11.Request, wanted: HttpTarget, default: int, within: HttpTarget | None
+) -> None:
     """INVARIANT: the Host of a request is the host it is sent to."""
     for name, value in request.headers:
         if name != b"host":
@@ -173,7 +232,7 @@ def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers
     return headers
 
 
-def told_proxy(request: h11.Request, via: Via, *, is_last: bool) -> Headers:
+def told_proxy(request: h11.Request, via: UpstreamProxy, *, is_last: bool) -> Headers:
     """The headers that a proxy gets in place of the server.
 
     INVARIANT: none of them makes the proxy send its credentials back.

@@ -4,8 +4,8 @@ Bytes of either side go in, commands come out. h11 reads and writes the messages
 it would let pass. What h11 sends it has framed itself, so that what the two sides of a proxy could read in
 two ways does not reach the server.
 
-Where the server is a proxy itself (`Via`), each request goes to it with its whole target, in our spelling,
-and nothing else does: no other method than the client's own, no change to another protocol.
+If the server is a proxy itself (`UpstreamProxy`), each request goes to it with its whole target, in our
+spelling, and nothing else does: no other method than the client's own, no change to another protocol.
 
 A client that knows it speaks to a proxy has one request for each connection: the answer says
 `Connection: close`. So no client ever sends a second host on it, and none has to be told off.
@@ -16,10 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.network.http_heads import LONGEST_HEAD, HeadReader, answered, meaning, passed_on, told_proxy
-from pinfold.network.http_targets import Target, Via, refusal_page
+from pinfold.network.http_heads import (
+    LONGEST_HEAD,
+    HeadReader,
+    HttpTarget,
+    answered,
+    meaning,
+    passed_on,
+    refusal_page,
+    told_proxy,
+)
 from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
-from pinfold.network.refusal import Malformed, Why
+from pinfold.network.refusal import Malformed, RefusalKind
+from pinfold.network.upstream import UpstreamProxy
 
 if TYPE_CHECKING:
     import h11
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 class Open(NamedTuple):
     """The client wants this host; `opened` or `refuse` is the answer."""
 
-    target: Target
+    target: HttpTarget
     is_tunnel: bool
     """By CONNECT: from here on nothing belongs to this layer. `rest` is what the client sent already."""
     rest: bytes = b""
@@ -52,16 +61,16 @@ class Close(NamedTuple):
     """Both connections are over; `message` if that is for a reason."""
 
     message: str = ""
-    why: Why = Why.MALFORMED
+    why: RefusalKind = RefusalKind.MALFORMED
 
 
-Command = Open | ToServer | ToClient | Switched | Close
+HttpCommand = Open | ToServer | ToClient | Switched | Close
 
 
 class HttpLayer:
     """One client's connection, and the server's once there is one."""
 
-    def __init__(self, within: Target | None = None, via: Via | None = None) -> None:
+    def __init__(self, within: HttpTarget | None = None, via: UpstreamProxy | None = None) -> None:
         """`within` is the host of the tunnel that the requests came through; None at a proxy's own face.
         `via` is the proxy that the server is."""
         import h11
@@ -78,11 +87,11 @@ class HttpLayer:
         self._is_last = not within
         """The request is the last on its connection."""
         self._request: h11.Request | None = None
-        self._commands: list[Command] = []
+        self._commands: list[HttpCommand] = []
         self._is_over = False
         self._is_switched = False
 
-    def _lead_by(self, via: Via | None) -> None:
+    def _lead_by(self, via: UpstreamProxy | None) -> None:
         """The proxy that the server is, and what finds the credentials that it knows us by."""
         self._via = via
         self._echo = ProxyEcho(via.authorization) if via and via.authorization else None
@@ -101,25 +110,25 @@ class HttpLayer:
         """The client has got a part of an answer, so that no other one can be sent."""
         return self._client.our_state not in (self._h11.IDLE, self._h11.SEND_RESPONSE)
 
-    def from_client(self, data: bytes) -> list[Command]:
+    def from_client(self, data: bytes) -> list[HttpCommand]:
         """Empty data is the end of what the client sends."""
         if self._is_switched:
             return [ToServer(data)] if data else []
         if self._is_over or self._client.trailing_data[1]:
             return []
-        self._guarded(lambda: self._read_client(data), Why.MALFORMED)
+        self._guarded(lambda: self._read_client(data), RefusalKind.MALFORMED)
         return self._taken()
 
-    def _guarded(self, step: Callable[[], None], why: Why) -> None:
+    def _guarded(self, step: Callable[[], None], why: RefusalKind) -> None:
         """One side's bytes, read; what is wrong with them is that side's fault."""
         try:
             step()
         except (Malformed, self._h11.RemoteProtocolError) as error:
-            said = f"{error}" if why is Why.MALFORMED else "the server does not answer in HTTP"
+            said = f"{error}" if why is RefusalKind.MALFORMED else "the server does not answer in HTTP"
             # The error shows what the server sent.
-            self._refuse(why, said if self._echo or why is Why.MALFORMED else f"{said}: {error}")
+            self._refuse(why, said if self._echo or why is RefusalKind.MALFORMED else f"{said}: {error}")
         except RepeatedError:
-            self._refuse(Why.REPEATED, REPEATED)
+            self._refuse(RefusalKind.REPEATED, REPEATED)
         except self._h11.LocalProtocolError:  # the other side is through with it already
             self._close()
 
@@ -163,11 +172,11 @@ class HttpLayer:
             self._is_held = True
             self._commands.append(Open(meant.target, False, is_upgrade=meant.is_upgrade))
 
-    def opened(self, via: Via | None = None) -> list[Command]:
+    def opened(self, via: UpstreamProxy | None = None) -> list[HttpCommand]:
         """The server, or a proxy, is there: it gets the request that it was opened for."""
         self._is_held = False
         self._lead_by(via)
-        self._guarded(self._pass_on, Why.MALFORMED)
+        self._guarded(self._pass_on, RefusalKind.MALFORMED)
         return self._taken()
 
     def _pass_on(self) -> None:
@@ -175,7 +184,7 @@ class HttpLayer:
             self._send_server(self._addressed(self._request, self._via) if self._via else self._request)
             self._read_body()
 
-    def _addressed(self, request: h11.Request, via: Via) -> h11.Request:
+    def _addressed(self, request: h11.Request, via: UpstreamProxy) -> h11.Request:
         """A request as a proxy wants it (RFC 9112, 3.2.2)."""
         if self._wanted is None:
             raise Malformed("a request has no host")
@@ -202,14 +211,14 @@ class HttpLayer:
         if data:
             self._commands.append(ToServer(data))
 
-    def from_server(self, data: bytes) -> list[Command]:
+    def from_server(self, data: bytes) -> list[HttpCommand]:
         """Empty data is the end of what the server sends."""
         if self._is_switched:
             return [ToClient(data)] if data else []
         if self._is_over or self._server.trailing_data[1]:
             return []
         self._server.receive_data(data)
-        self._guarded(self._read_answer, Why.UNREACHABLE)
+        self._guarded(self._read_answer, RefusalKind.UNREACHABLE)
         rest, self._rest = self._rest, b""
         return self.from_client(rest) if rest and not self._is_over else self._taken()
 
@@ -222,7 +231,9 @@ class HttpLayer:
                     self._switch()
                     return
             elif isinstance(event, self._h11.Response) and self._via and event.status_code == 407:
-                self._refuse(Why.UNREACHABLE, "the proxy of this machine wants other credentials than it has")
+                self._refuse(
+                    RefusalKind.UNREACHABLE, "the proxy of this machine wants other credentials than it has"
+                )
             elif isinstance(event, self._h11.Response):
                 self._send_client(self._answer(event))
             elif isinstance(event, self._h11.Data):
@@ -270,20 +281,20 @@ class HttpLayer:
         self._server.start_next_cycle()
         self._request = None
 
-    def refuse(self, why: Why, message: str) -> list[Command]:
+    def refuse(self, why: RefusalKind, message: str) -> list[HttpCommand]:
         """The client is told why nothing comes of it, unless an answer is already on its way."""
         self._refuse(why, message)
         return self._taken()
 
-    def _refuse(self, why: Why, message: str) -> None:
+    def _refuse(self, why: RefusalKind, message: str) -> None:
         if not self.is_answering and not self._is_over:
             self._commands.append(ToClient(refusal_page(why, message)))
         self._close(message, why)
 
-    def _close(self, message: str = "", why: Why = Why.MALFORMED) -> None:
+    def _close(self, message: str = "", why: RefusalKind = RefusalKind.MALFORMED) -> None:
         self._is_over = True
         self._commands.append(Close(message, why))
 
-    def _taken(self) -> list[Command]:
+    def _taken(self) -> list[HttpCommand]:
         commands, self._commands = self._commands, []
         return commands

@@ -1,13 +1,24 @@
-"""How much of everything one session's gate gives, so that one program cannot take it from the others."""
+"""How much of everything one session's gate gives, so that one program cannot take it from the others.
 
+The gate also ends the connections of a command that makes it hold too much of the machine's memory for TCP.
+The sandbox finds a command by its own sockets (`overuse`). What a command does not read waits in the gate's
+sockets, megabytes for each connection, and is found here.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
+
+from pinfold.kernel.socket_memory import is_memory_short, memory_of, most_memory
+from pinfold.network.connection import GateConnection
+from pinfold.network.refusal import Refusal, RefusalKind
 
 EACH, SPARE = 2, 128
 """Descriptors of one connection; and those that dials, look-ups and the gate itself need."""
 FEWEST = 16
 
 
-class Limits(NamedTuple):
+class GateLimits(NamedTuple):
     connections: int = 4096
     greeting: float = 30.0
     """Seconds a client may take to say what it wants."""
@@ -28,6 +39,34 @@ class Limits(NamedTuple):
     pause: float = 0.3
     """Seconds that the start of a line of text waits for its end."""
 
-    def within(self, descriptors: int) -> "Limits":
+    def within(self, descriptors: int) -> "GateLimits":
         """With no more connections than a process may have descriptors for: beyond that all would fail."""
         return self._replace(connections=min(self.connections, max(FEWEST, (descriptors - SPARE) // EACH)))
+
+
+LOOK = 2.0
+"""Seconds between two looks."""
+SHARE = 4
+"""Who has less than this part of what there is may go on, however short it is."""
+
+
+class Buffers(NamedTuple):
+    """What the machine tells of its memory for TCP."""
+
+    is_short: Callable[[], bool] = partial(is_memory_short, "TCP")
+    most: Callable[[], int] = partial(most_memory, "TCP")
+
+
+def end_heaviest(ways: Mapping[str, set[GateConnection]], buffers: Buffers) -> None:
+    """`ways` are those of each command, by its tag."""
+    if not ways or not buffers.is_short():
+        return
+    taken = {tag: sum(memory_of(sock) for way in each for sock in way.sockets) for tag, each in ways.items()}
+    tag, used = max(taken.items(), key=lambda each: each[1])
+    most = buffers.most()
+    if used * SHARE < most:
+        return
+    said = f"ended: the command let {used:,} bytes of TCP buffers wait, of {most:,} that all programs share"
+    for way in tuple(ways[tag]):
+        way.refuse(Refusal(RefusalKind.BUSY, said))
+        way.break_off()

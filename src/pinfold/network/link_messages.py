@@ -23,7 +23,7 @@ import socket
 from typing import Any
 
 from pinfold.model.decision import Verdict
-from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 
 LONGEST = 65536
 LONGEST_SAID = 1024
@@ -56,14 +56,14 @@ def receive(sock: socket.socket) -> tuple[Message | None, list[int]]:
     return message, descriptors
 
 
-def ruling_to(ruling: Ruling) -> Message:
+def ruling_to(ruling: HostDecision) -> Message:
     return _bounded({**ruling._asdict(), "verdict": str(ruling.verdict)})
 
 
-def ruling_from(message: Message) -> Ruling:
+def ruling_from(message: Message) -> HostDecision:
     """Whatever is not plainly a yes or a question is a no."""
     verdict = message.get("verdict")
-    return Ruling(
+    return HostDecision(
         Verdict(verdict) if verdict in set(Verdict) else Verdict.DENY,
         str(message.get("message", "")),
         str(message.get("rule", "")),
@@ -75,12 +75,12 @@ def ruling_from(message: Message) -> Ruling:
     )
 
 
-def outcome_to(outcome: Outcome) -> Message:
+def outcome_to(outcome: ConnectionOutcome) -> Message:
     return _bounded({**outcome._asdict(), "verdict": str(outcome.verdict)})
 
 
-def outcome_from(message: Message) -> Outcome:
-    return Outcome(**{**message, "verdict": Verdict(message["verdict"])})
+def outcome_from(message: Message) -> ConnectionOutcome:
+    return ConnectionOutcome(**{**message, "verdict": Verdict(message["verdict"])})
 
 
 def _bounded(message: Message) -> Message:

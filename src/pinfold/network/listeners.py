@@ -12,7 +12,7 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTENS = "0A"
 
 
-def is_heard(port: int) -> bool:
+def has_listener(port: int) -> bool:
     """Whether a program of this machine takes connections to a port of its loopback."""
     ends = tuple(f"{address}:{port:04X}" for address in _LOOPBACK)
     for table in _TABLES:

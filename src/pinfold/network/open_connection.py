@@ -10,22 +10,22 @@ from collections.abc import Mapping
 
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical
-from pinfold.network.connection import Way
+from pinfold.network.connection import GateConnection
 from pinfold.network.dial import Dialer
-from pinfold.network.fake_ips import StandIns, is_stand_in
+from pinfold.network.fake_ips import FakeAddresses, is_fake_address
+from pinfold.network.host_decision import HostDecision, Known
 from pinfold.network.host_questions import Questions
-from pinfold.network.refusal import Refusal, Why
+from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.resolver import local_addresses
-from pinfold.network.ruling import Known, Ruling
 from pinfold.network.socket_wait import wait_gone
 
 
-class Finder:
+class ConnectionOpener:
     def __init__(
         self,
         questions: Questions,
         dialer: Dialer,
-        stand_ins: StandIns,
+        stand_ins: FakeAddresses,
         local: Mapping[str, tuple[str, ...]],
         known: Known,
     ) -> None:
@@ -34,7 +34,7 @@ class Finder:
         self._asking: list[str] = []
         """Whose ways wait for a person's answer, by their tags."""
 
-    async def find(self, way: Way, host: str, port: int, *, is_plain: bool = False) -> None:
+    async def find(self, way: GateConnection, host: str, port: int, *, is_plain: bool = False) -> None:
         """Decides about a host and dials it; the way then has a server, or a refusal.
 
         `is_plain` if it is for HTTP requests, which a proxy can be given as they are.
@@ -43,10 +43,10 @@ class Finder:
         try:
             way.host = self._meant(canonical(host))
         except ValueError as error:
-            way.refusal = Refusal(Why.MALFORMED, f"{error}", remedy="write the host's plain name")
+            way.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write the host's plain name")
             return
         if not 0 < port < 65536:
-            way.refusal = Refusal(Why.MALFORMED, f"{port} is no port")
+            way.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")
             return
         if self.has_found(way):
             return
@@ -58,7 +58,9 @@ class Finder:
         if way.ruling.verdict is not Verdict.ALLOW:
             message = way.ruling.message or f"{way.host}:{port} may not be reached"
             said = way.ruling
-            way.refusal = Refusal(Why.DENIED, message, said.rule, said.answered, said.remedy, said.asked_at)
+            way.refusal = Refusal(
+                RefusalKind.DENIED, message, said.rule, said.answered, said.remedy, said.asked_at
+            )
             return
         dialled = await self._dialer.dial(way.host, port, way.ruling, way.tag, is_plain=is_plain)
         if isinstance(dialled, Refusal):
@@ -66,7 +68,7 @@ class Finder:
             return
         way.lead_to(dialled.sock, dialled.address, dialled.early, dialled.via)
 
-    def find_at_once(self, way: Way, host: str, port: int) -> bool:
+    def find_at_once(self, way: GateConnection, host: str, port: int) -> bool:
         """The same, if nothing has to be waited for; whether it was that."""
         try:
             name = self._meant(canonical(host))
@@ -75,7 +77,7 @@ class Finder:
         way.host, way.port = name, port
         return self.has_found(way)
 
-    def has_found(self, way: Way) -> bool:
+    def has_found(self, way: GateConnection) -> bool:
         """Dials what is known to be allowed and answers at once; whether it was that."""
         ruling = self._known(way.host, way.port, way.tag)
         dialled = self._dialer.dial_at_once(way.host, way.port, ruling) if ruling else None
@@ -86,7 +88,7 @@ class Finder:
         return True
 
     def _meant(self, host: str) -> str:
-        if not is_stand_in(host):
+        if not is_fake_address(host):
             return host
         name = self._stand_ins.use(host, asyncio.get_running_loop().time())
         if name is None:
@@ -97,7 +99,7 @@ class Finder:
         """Whether an answer is waited for, for this command, and no end of that was told."""
         return tag in self._asking
 
-    async def _settle(self, way: Way) -> Ruling | Refusal:
+    async def _settle(self, way: GateConnection) -> HostDecision | Refusal:
         ruling = await self._questions.decide(way.host, way.port, way.tag)
         if ruling.verdict is not Verdict.ASK:
             return ruling
@@ -107,9 +109,9 @@ class Finder:
                 return fine
         return await self._ask(way)
 
-    async def _ask(self, way: Way) -> Ruling:
+    async def _ask(self, way: GateConnection) -> HostDecision:
         answer = asyncio.create_task(self._questions.settle(way.host, way.port, way.tag))
-        waits: set[asyncio.Task[Ruling] | asyncio.Task[None]] = {answer}
+        waits: set[asyncio.Task[HostDecision] | asyncio.Task[None]] = {answer}
         if way.has_client:
             waits.add(asyncio.create_task(wait_gone(way.client)))
         self._asking.append(way.tag)
@@ -117,7 +119,9 @@ class Finder:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
                 return answer.result()
-            return Ruling(Verdict.DENY, f"the program did not wait for an answer about {way.host}:{way.port}")
+            return HostDecision(
+                Verdict.DENY, f"the program did not wait for an answer about {way.host}:{way.port}"
+            )
         finally:
             for task in waits:
                 task.cancel()

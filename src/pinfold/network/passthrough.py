@@ -8,31 +8,31 @@ The INVARIANT is that module's.
 from collections.abc import Callable
 
 from pinfold.network.client_hello import HelloReader
-from pinfold.network.connection import Way
-from pinfold.network.limits import Limits
-from pinfold.network.refusal import Malformed, Refusal, Why
-from pinfold.network.relay import Passing, Pump
+from pinfold.network.connection import GateConnection
+from pinfold.network.limits import GateLimits
+from pinfold.network.refusal import Malformed, Refusal, RefusalKind
+from pinfold.network.relay import Relay, SocketPump
 from pinfold.network.sniff import FirstBytes, Protocol
 from pinfold.network.tunnel import broken, in_pieces, judge, says_whose, watch
 
 
-class Passage:
+class Passthrough:
     """Preconditions: both sockets are there, and nothing of the server's waits for the client."""
 
     def __init__(
         self,
-        way: Way,
-        limits: Limits,
-        ended: Callable[["Passage"], None],
-        hand_over: Callable[["Passage", bytes, Pump], None],
+        way: GateConnection,
+        limits: GateLimits,
+        ended: Callable[["Passthrough"], None],
+        hand_over: Callable[["Passthrough", bytes, SocketPump], None],
     ) -> None:
         """Either `ended` is called, once, or `hand_over`: with what the client sent, and what moves the
         server's bytes."""
         self.way, self._ended, self._hand_over = way, ended, hand_over
         self._first, self._has_passed = FirstBytes(), False
-        self._up, self._down = Pump(way.client, way.server), Pump(way.server, way.client)
+        self._up, self._down = SocketPump(way.client, way.server), SocketPump(way.server, way.client)
         self._up.inspect = self._inspect
-        self._passing = Passing((self._up, self._down), limits, self._end)
+        self._passing = Relay((self._up, self._down), limits, self._end)
 
     def start(self, first: bytes) -> None:
         """`first` is what the client sent already."""
@@ -50,7 +50,9 @@ class Passage:
         try:
             may_pass = self._look(data)
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
-            self._refuse(Refusal(Why.MALFORMED, f"what was sent to {self.way.host} is broken: {error}"))
+            self._refuse(
+                Refusal(RefusalKind.MALFORMED, f"what was sent to {self.way.host} is broken: {error}")
+            )
             return False
         if may_pass is None:
             self._up.stop()

@@ -12,18 +12,18 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from pinfold.model.decision import Verdict
-from pinfold.network.connection import Way, set_option
-from pinfold.network.limits import Limits
-from pinfold.network.refusal import Refusal, Why
-from pinfold.network.relay import Pump, run
-from pinfold.network.ruling import Ruling
+from pinfold.network.connection import GateConnection, set_option
+from pinfold.network.host_decision import HostDecision
+from pinfold.network.limits import GateLimits
+from pinfold.network.refusal import Refusal, RefusalKind
+from pinfold.network.relay import SocketPump, run
 
 Reach = Callable[[int], Awaitable[socket.socket]]
 """A fresh stream socket of the network inside, for a connection to this port."""
 BACKLOG = 128
 
 
-def listeners(port: int) -> list[socket.socket]:
+def listen_on(port: int) -> list[socket.socket]:
     """This machine's side of a port. Raises OSError if it is not to be had: who says `localhost` is to find
     nobody else there, in either family."""
     found = [socket.create_server(("127.0.0.1", port), backlog=BACKLOG)]
@@ -37,19 +37,19 @@ def listeners(port: int) -> list[socket.socket]:
     return found
 
 
-async def lead_in(way: Way, port: int, reach: Reach, limits: Limits) -> None:
+async def forward_inside(way: GateConnection, port: int, reach: Reach, limits: GateLimits) -> None:
     """Preconditions: the way has its client, which is a connection to the port's listener."""
     way.host, way.port = "localhost", port
-    way.ruling = Ruling(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
+    way.ruling = HostDecision(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
     try:
         async with asyncio.timeout(limits.dial):
             way.server, way.address = await _connected(reach, port)
     except OSError as error:
         why = f"nobody listens on port {port} inside" if error.errno == errno.ECONNREFUSED else str(error)
-        way.refusal = Refusal(Why.REFUSED_THERE, why)
+        way.refusal = Refusal(RefusalKind.REFUSED_THERE, why)
         way.reset()
         return
-    down, up = Pump(way.server, way.client), Pump(way.client, way.server)
+    down, up = SocketPump(way.server, way.client), SocketPump(way.client, way.server)
     down.start()
     up.start()
     way.ended = await run([up, down], limits)

@@ -1,7 +1,7 @@
-"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and each one's yes and no.
+"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and their answers.
 
-Most clients want a tunnel to a host that is known to be fine, and say so in one piece: nothing about that has
-to be waited for. The rest has a task.
+Most clients want a tunnel to a host that is known to be allowed, and say so in one piece. The gate serves
+those without a task, and starts a task for all others. A client that has sent nothing yet has no task either.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from typing import Any
 
 from pinfold.model.gate_protocol import GATE, PROXY_PORT
 from pinfold.network import socks
-from pinfold.network.connection import Way
-from pinfold.network.http_forward import Exchange
-from pinfold.network.http_layer import Close, Command, HttpLayer, Open, ToClient
-from pinfold.network.http_targets import ESTABLISHED
-from pinfold.network.limits import Limits
-from pinfold.network.open_connection import Finder
+from pinfold.network.connection import GateConnection
+from pinfold.network.http_forward import HttpForward
+from pinfold.network.http_heads import ESTABLISHED
+from pinfold.network.http_layer import Close, HttpCommand, HttpLayer, Open, ToClient
+from pinfold.network.limits import GateLimits
+from pinfold.network.open_connection import ConnectionOpener
 from pinfold.network.refusal import Refusal
 
 _PIECE = 65536
@@ -27,22 +27,22 @@ _LONGEST_FAREWELL = 1 << 20
 
 Tunnelled = bytes
 """It leads somewhere already: what the client has sent for it."""
-Served = Callable[[Way], Coroutine[Any, Any, bool]]
+Served = Callable[[GateConnection], Coroutine[Any, Any, bool]]
 """What there is to do about it: True if it goes on by itself afterwards."""
 
 
 class ProxyFace:
     def __init__(
         self,
-        finder: Finder,
-        tell: Callable[[Way], None],
-        tunnel: Callable[[Way, bytes], Awaitable[bool]],
-        limits: Limits,
+        finder: ConnectionOpener,
+        tell: Callable[[GateConnection], None],
+        tunnel: Callable[[GateConnection, bytes], Awaitable[bool]],
+        limits: GateLimits,
     ) -> None:
         """`tell` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
         self._finder, self._tell, self._tunnel, self._limits = finder, tell, tunnel, limits
 
-    def hear(self, way: Way, data: bytes) -> Tunnelled | Served:
+    def hear(self, way: GateConnection, data: bytes) -> Tunnelled | Served:
         """A client's first bytes. Raises OSError if it is gone."""
         if data[0] in (socks.VERSION_4, socks.VERSION_5):
             return partial(self._socks, data=data)
@@ -56,13 +56,13 @@ class ProxyFace:
                 return wanted.rest
         return partial(self._http, layer=layer, commands=commands)
 
-    async def _receive(self, way: Way) -> bytes:
+    async def _receive(self, way: GateConnection) -> bytes:
         return await asyncio.get_running_loop().sock_recv(way.client, _PIECE)
 
-    async def _send(self, way: Way, data: bytes) -> None:
+    async def _send(self, way: GateConnection, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(way.client, data)
 
-    async def _http(self, way: Way, layer: HttpLayer, commands: list[Command]) -> bool:
+    async def _http(self, way: GateConnection, layer: HttpLayer, commands: list[HttpCommand]) -> bool:
         wanted: Open | None = None
         async with asyncio.timeout(self._limits.greeting):
             while wanted is None:
@@ -91,23 +91,23 @@ class ProxyFace:
             await self._send(way, ESTABLISHED)
             return await self._tunnel(way, wanted.rest)
         else:
-            await Exchange(way, layer).run(layer.opened(way.via), self._limits)
+            await HttpForward(way, layer).run(layer.opened(way.via), self._limits)
         return False
 
-    async def _socks(self, way: Way, data: bytes) -> bool:
+    async def _socks(self, way: GateConnection, data: bytes) -> bool:
         way.face = "socks"
         greeting = socks.SocksGreeting()
-        asked: socks.Asked | None = None
+        asked: socks.SocksRequest | None = None
         async with asyncio.timeout(self._limits.greeting):
             while asked is None:
                 if not data:
                     return False
                 for event in greeting.feed(data):
-                    if isinstance(event, socks.Asked):
+                    if isinstance(event, socks.SocksRequest):
                         asked = event
                     else:
                         await self._send(way, event.data)
-                    if isinstance(event, socks.Ended):
+                    if isinstance(event, socks.SocksRejection):
                         return False
                 data = await self._receive(way) if asked is None else b""
         await self._finder.find(way, asked.host, asked.port)
@@ -118,7 +118,7 @@ class ProxyFace:
         await self._send(way, greeting.granted())
         return await self._tunnel(way, greeting.rest)
 
-    async def _say_last(self, way: Way, data: bytes) -> None:
+    async def _say_last(self, way: GateConnection, data: bytes) -> None:
         """A last word. What the client still sends is read away, or closing would take the word back."""
         await self._send(way, data)
         way.client.shutdown(socket.SHUT_WR)
@@ -129,3 +129,36 @@ class ProxyFace:
                     drained += len(piece)
         except TimeoutError:
             return
+
+
+_PIECE = 65536
+
+
+class IdleClient:
+    def __init__(
+        self, way: GateConnection, seconds: float, heard: Callable[["IdleClient", bytes], None]
+    ) -> None:
+        """`heard` is called once: with the client's first bytes, or with none if they do not come in time."""
+        self.way, self._heard = way, heard
+        self._loop = asyncio.get_running_loop()
+        self._number = way.client.fileno()
+        self._timer = self._loop.call_later(seconds, self._end, b"")
+        self._loop.add_reader(self._number, self._read)
+
+    def stop(self) -> None:
+        """It is not waited for any more."""
+        self._timer.cancel()
+        self._loop.remove_reader(self._number)
+
+    def _read(self) -> None:
+        try:
+            data = self.way.client.recv(_PIECE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        self._end(data)
+
+    def _end(self, data: bytes) -> None:
+        self.stop()
+        self._heard(self, data)

@@ -5,14 +5,14 @@ from errno import ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT
 from typing import NamedTuple
 
 from pinfold.model.codes import ViolationCode
-from pinfold.network.ruling import with_remedy
+from pinfold.network.host_decision import with_remedy
 
 
 class Malformed(ValueError):  # noqa: N818  (it names the bytes, which are the client's)
     """Bytes that are not what they should be. What every parser of this package raises, and nothing else."""
 
 
-class Why(Enum):
+class RefusalKind(Enum):
     """What stood in the way; for each an HTTP status, a SOCKS 5 reply (RFC 1928, 6) and an errno."""
 
     DENIED = (ViolationCode.DENIED, "403 Forbidden", 0x02, ECONNREFUSED)
@@ -33,7 +33,7 @@ class Why(Enum):
 class Refusal(NamedTuple):
     """An answer, never an exception."""
 
-    why: Why
+    why: RefusalKind
     message: str
     """One clear line: what, and why."""
     rule: str = ""

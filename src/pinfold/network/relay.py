@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from pinfold.network.limits import Limits
+from pinfold.network.limits import GateLimits
 from pinfold.network.socket_wait import begin_to_ask, is_gone
 
 FAST, LOOKED_AT, SLOW = 1 << 17, 1 << 16, 1 << 14
@@ -23,7 +23,7 @@ _VIEW = memoryview(_BUFFER)
 _kept = 0
 
 
-class Pump:
+class SocketPump:
     """One direction, from `start` until the source ends or either side fails."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
@@ -136,16 +136,16 @@ class Pump:
             self.ended()
 
 
-class Passing:
+class Relay:
     """Both directions, until both ended, one broke off, the side that ended is gone, or nothing moved for a
     while: a word in that case."""
 
-    def __init__(self, pumps: Sequence[Pump], limits: Limits, ended: Callable[[str], None]) -> None:
+    def __init__(self, pumps: Sequence[SocketPump], limits: GateLimits, ended: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._pumps, self._idle, self._gone, self._ended = pumps, limits.idle, limits.gone, ended
         self._before, self._is_over = self._moved, False
         self._timer = self._loop.call_later(self._idle, self._look_for_motion)
-        self._silent: Pump | None = None
+        self._silent: SocketPump | None = None
         """Whose source has ended, while the other direction goes on."""
         for pump in pumps:
             pump.ended = self._look
@@ -198,10 +198,10 @@ class Passing:
         self._ended(word)
 
 
-async def run(pumps: Sequence[Pump], limits: Limits) -> str:
+async def run(pumps: Sequence[SocketPump], limits: GateLimits) -> str:
     """The same, to be waited for."""
     over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    passing = Passing(pumps, limits, over.set_result)
+    passing = Relay(pumps, limits, over.set_result)
     try:
         return await over
     finally:

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address
 from pinfold.network import dns
-from pinfold.network.fake_ips import StandIns
+from pinfold.network.fake_ips import FakeAddresses
+from pinfold.network.host_decision import ConnectionOutcome, Decide, Record
 from pinfold.network.refusal import Malformed
-from pinfold.network.ruling import Decide, Outcome, Record
 
 if TYPE_CHECKING:
-    from pinfold.network.dns import Query
+    from pinfold.network.dns import DnsQuery
 
 TTL = 60
 MOST_OF_ONE = 256
@@ -59,7 +59,7 @@ def local_addresses(name: str, local: Mapping[str, tuple[str, ...]]) -> tuple[st
 
 class Resolver:
     def __init__(
-        self, decide: Decide, record: Record, stand_ins: StandIns, local: Mapping[str, tuple[str, ...]]
+        self, decide: Decide, record: Record, stand_ins: FakeAddresses, local: Mapping[str, tuple[str, ...]]
     ) -> None:
         self._decide, self._record, self._stand_ins, self._local = decide, record, stand_ins, local
         self._answering: set[asyncio.Task[None]] = set()
@@ -83,43 +83,45 @@ class Resolver:
         except Malformed:
             return dns.broken(data)
         if not query.is_standard:
-            return dns.answer(query, dns.Code.NOT_KNOWN)
+            return dns.answer(query, dns.DnsCode.NOT_KNOWN)
         if query.klass != dns.IN:
-            return dns.answer(query, dns.Code.REFUSED)
+            return dns.answer(query, dns.DnsCode.REFUSED)
         if query.kind == dns.PTR:
             return self._reverse(query)
         try:
             name = canonical(query.name)
         except ValueError:
-            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+            return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
         if is_address(name):
-            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+            return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
         known = local_addresses(name, self._local)
         if known is not None:
             return _with_addresses(query, known)
         return await self._stand_in(query, name, now, port)
 
-    async def _stand_in(self, query: Query, name: str, now: float, port: int) -> bytes:
+    async def _stand_in(self, query: DnsQuery, name: str, now: float, port: int) -> bytes:
         ruling = await self._decide(name, None, "")
         if ruling.verdict is Verdict.DENY:
             tag = self._asking.get(port, "")
             said, rule = ruling.message, ruling.rule
-            told = Outcome("resolver", name, 0, Verdict.DENY, said, rule, remedy=ruling.remedy, tag=tag)
+            told = ConnectionOutcome(
+                "resolver", name, 0, Verdict.DENY, said, rule, remedy=ruling.remedy, tag=tag
+            )
             self._record(told)
-            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+            return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
         if query.kind != dns.A:
-            return dns.answer(query, dns.Code.FINE)
+            return dns.answer(query, dns.DnsCode.FINE)
         address = self._stand_ins.address_of(name, now)
         if address is None:
-            return dns.answer(query, dns.Code.FAILED)
+            return dns.answer(query, dns.DnsCode.FAILED)
         return _with_addresses(query, (address,))
 
-    def _reverse(self, query: Query) -> bytes:
+    def _reverse(self, query: DnsQuery) -> bytes:
         numbers = query.name.lower().removesuffix(_REVERSE).split(".")
         name = self._stand_ins.name_of(".".join(reversed(numbers)))
         if name is None:
-            return dns.answer(query, dns.Code.NO_SUCH_NAME)
-        return dns.answer(query, dns.Code.FINE, (dns.encode_name(name),), TTL)
+            return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
+        return dns.answer(query, dns.DnsCode.FINE, (dns.encode_name(name),), TTL)
 
     def serve(self, sock: socket.socket) -> None:
         """Answers what comes on a bound datagram socket, until `close`. Preconditions: it does not block."""
@@ -183,11 +185,11 @@ def asked_at(about: list[Ancillary]) -> list[Ancillary]:
     return [(level, kind, bytes(4) + info[4:8] + bytes(4))]
 
 
-def _with_addresses(query: Query, addresses: tuple[str, ...]) -> bytes:
+def _with_addresses(query: DnsQuery, addresses: tuple[str, ...]) -> bytes:
     family = {dns.A: socket.AF_INET, dns.AAAA: socket.AF_INET6}.get(query.kind)
     records = [
         socket.inet_pton(family, address)
         for address in addresses
         if family is not None and (":" in address) == (family == socket.AF_INET6)
     ]
-    return dns.answer(query, dns.Code.FINE, records, TTL)
+    return dns.answer(query, dns.DnsCode.FINE, records, TTL)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from pinfold.model.decision import Verdict
 from pinfold.model.fair_share import has_room
 from pinfold.network import link_messages
-from pinfold.network.limits import Limits
+from pinfold.network.host_decision import ConnectionOutcome, HostDecision
+from pinfold.network.limits import GateLimits
 from pinfold.network.link_messages import Message
-from pinfold.network.ruling import Outcome, Ruling
 from pinfold.network.upstream import Upstream
 
 LAST_WORDS = 2.0
@@ -45,9 +45,9 @@ class Line:
     def __init__(
         self,
         sock: socket.socket,
-        decide: Callable[[str, int | None, str], Ruling],
-        ask: Callable[[str, int, str, Ruling, threading.Event], Ruling],
-        record: Callable[[Outcome], None],
+        decide: Callable[[str, int | None, str], HostDecision],
+        ask: Callable[[str, int, str, HostDecision, threading.Event], HostDecision],
+        record: Callable[[ConnectionOutcome], None],
         ended: Callable[[], None],
         reach: Callable[[int], _socket.socket] | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class Line:
 
     def start(
         self,
-        limits: Limits = Limits(),  # noqa: B008  (it is a value)
+        limits: GateLimits = GateLimits(),  # noqa: B008  (it is a value)
         upstream: Upstream | None = None,
         names: str = "",
     ) -> None:
@@ -162,7 +162,7 @@ class Line:
         self._asking[number] = question
         if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):
             del self._asking[number]
-            self._say(number, Ruling(Verdict.DENY, TOO_MANY, remedy=ANSWER_THEM))
+            self._say(number, HostDecision(Verdict.DENY, TOO_MANY, remedy=ANSWER_THEM))
 
     def _begin_to_reach(self, number: int, port: int) -> None:
         if self._reaching.acquire(blocking=False):
@@ -190,14 +190,14 @@ class Line:
             sock.close()
         self._reaching.release()
 
-    def _answer(self, number: int, say: Callable[[], Ruling]) -> None:
+    def _answer(self, number: int, say: Callable[[], HostDecision]) -> None:
         try:
             ruling = say()
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
-            ruling = Ruling(Verdict.DENY, f"no answer could be found: {error}")
+            ruling = HostDecision(Verdict.DENY, f"no answer could be found: {error}")
         self._say(number, ruling)
 
-    def _say(self, number: int, ruling: Ruling) -> None:
+    def _say(self, number: int, ruling: HostDecision) -> None:
         self._send({"ruling": link_messages.ruling_to(ruling), "number": number})
 
     def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:

@@ -13,7 +13,7 @@ only CONNECT exists; names are left as they were written, for `model.hosts.canon
 import socket
 from typing import NamedTuple
 
-from pinfold.network.refusal import Malformed, Why
+from pinfold.network.refusal import Malformed, RefusalKind
 
 LONGEST = 1024
 """Bytes of a whole greeting: 1 + 1 + 255, 1 + 256 + 256, 4 + 256 + 2."""
@@ -24,27 +24,27 @@ _IPV4, _NAME, _IPV6 = 1, 3, 4
 _COMMAND_UNKNOWN, _KIND_UNKNOWN = 7, 8
 
 
-class Reply(NamedTuple):
+class SocksReply(NamedTuple):
     """Bytes for the client."""
 
     data: bytes
 
 
-class Asked(NamedTuple):
+class SocksRequest(NamedTuple):
     """What the client wants; it waits for `granted` or `refused`."""
 
     host: str
     port: int
 
 
-class Ended(NamedTuple):
+class SocksRejection(NamedTuple):
     """The client is told with these bytes that there is no going on."""
 
     data: bytes
     message: str
 
 
-Event = Reply | Asked | Ended
+Event = SocksReply | SocksRequest | SocksRejection
 
 
 class SocksGreeting:
@@ -74,7 +74,7 @@ class SocksGreeting:
     def granted(self) -> bytes:
         return self._answer(0)
 
-    def refused(self, why: Why) -> bytes:
+    def refused(self, why: RefusalKind) -> bytes:
         return self._answer(why.socks_reply)
 
     def _answer(self, code: int) -> bytes:
@@ -100,10 +100,10 @@ class SocksGreeting:
         methods = self._take(2 + self._data[1])[2:]
         if _BY_NAME in methods:
             self._step = self._credentials
-            return Reply(bytes((5, _BY_NAME)))
+            return SocksReply(bytes((5, _BY_NAME)))
         if _OPEN in methods:
             self._step = self._request_5
-            return Reply(bytes((5, _OPEN)))
+            return SocksReply(bytes((5, _OPEN)))
         return self._end(bytes((5, _NO_METHOD)), "the SOCKS client offers no method that is known here")
 
     def _credentials(self) -> Event | None:
@@ -115,7 +115,7 @@ class SocksGreeting:
         length = data[1]
         self._take(3 + length + data[2 + length])
         self._step = self._request_5
-        return Reply(b"\1\0")
+        return SocksReply(b"\1\0")
 
     def _request_5(self) -> Event | None:
         data = self._data
@@ -155,10 +155,10 @@ class SocksGreeting:
             return self._end(self._answer(_COMMAND_UNKNOWN), "SOCKS is for connecting here, and no more")
         return self._ask(host, port)
 
-    def _ask(self, host: str, port: int) -> Asked:
+    def _ask(self, host: str, port: int) -> SocksRequest:
         self._is_over = True
-        return Asked(host, port)
+        return SocksRequest(host, port)
 
-    def _end(self, data: bytes, message: str) -> Ended:
+    def _end(self, data: bytes, message: str) -> SocksRejection:
         self._is_over = True
-        return Ended(data, message)
+        return SocksRejection(data, message)

@@ -12,20 +12,20 @@ from collections.abc import Callable
 
 from pinfold.model.hosts import canonical, is_address, is_same
 from pinfold.network.client_hello import ClientHello, HelloReader, SecondHello
-from pinfold.network.connection import Way
-from pinfold.network.http_forward import Exchange
+from pinfold.network.connection import GateConnection
+from pinfold.network.http_forward import HttpForward
+from pinfold.network.http_heads import HttpTarget
 from pinfold.network.http_layer import HttpLayer
-from pinfold.network.http_targets import Target
-from pinfold.network.limits import Limits
-from pinfold.network.refusal import Malformed, Refusal, Why
-from pinfold.network.relay import Pump, run
+from pinfold.network.limits import GateLimits
+from pinfold.network.refusal import Malformed, Refusal, RefusalKind
+from pinfold.network.relay import SocketPump, run
 from pinfold.network.sniff import FirstBytes, Protocol
 from pinfold.network.socket_wait import wait_readable
 
 _PIECE = 65536
 
 
-def disagreement(hello: ClientHello, way: Way) -> str:
+def disagreement(hello: ClientHello, way: GateConnection) -> str:
     """Why TLS may not go this way; empty if it may."""
     host, may_be_unnamed = way.host, way.ruling.unnamed_tls
     if hello.is_encrypted and not may_be_unnamed:
@@ -42,7 +42,9 @@ def disagreement(hello: ClientHello, way: Way) -> str:
     return "" if is_same(name, host) else f"the TLS hello names {name}, and the connection is to {host}"
 
 
-async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None = None) -> None:
+async def pass_bytes(
+    way: GateConnection, first: bytes, limits: GateLimits, down: SocketPump | None = None
+) -> None:
     """Preconditions: both sockets are there. `first` is what the client sent already; `down` moves the
     server's bytes, if somebody began with it."""
     if way.via:
@@ -50,7 +52,7 @@ async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None =
         return
     client, server = way.client, way.server
     loop = asyncio.get_running_loop()
-    down, up = down or Pump(server, client), Pump(client, server)
+    down, up = down or SocketPump(server, client), SocketPump(client, server)
     if way.early:
         await loop.sock_sendall(client, way.early)
     down.start()
@@ -58,8 +60,8 @@ async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None =
         protocol, held = await _inspect(way, first, limits, up, down)
         if protocol is Protocol.HTTP and way.refusal is None:
             down.stop()
-            layer = HttpLayer(Target(way.host, way.port))
-            await Exchange(way, layer).run(layer.from_client(held), limits)
+            layer = HttpLayer(HttpTarget(way.host, way.port))
+            await HttpForward(way, layer).run(layer.from_client(held), limits)
             return
         if way.refusal is None:
             await _let_through(way, held, limits, up)
@@ -76,14 +78,14 @@ async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None =
         way.reset()
 
 
-async def _pass_requests(way: Way, first: bytes, limits: Limits) -> None:
+async def _pass_requests(way: GateConnection, first: bytes, limits: GateLimits) -> None:
     """The server is a proxy. INVARIANT: it gets nothing of the client's but requests that were checked."""
-    layer = HttpLayer(Target(way.host, way.port), way.via)
-    await Exchange(way, layer).run(layer.from_client(first) if first else (), limits)
+    layer = HttpLayer(HttpTarget(way.host, way.port), way.via)
+    await HttpForward(way, layer).run(layer.from_client(first) if first else (), limits)
 
 
 async def _inspect(
-    way: Way, data: bytes, limits: Limits, up: Pump, down: Pump
+    way: GateConnection, data: bytes, limits: GateLimits, up: SocketPump, down: SocketPump
 ) -> tuple[Protocol | None, bytes]:
     """Reads until it is known what the client speaks; what of it is still held."""
     first, held, has_passed = FirstBytes(), b"", False
@@ -120,7 +122,7 @@ async def _inspect(
             return None, held
 
 
-async def _let_through(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
+async def _let_through(way: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
     try:
         sent = way.server.send(held) if held else 0
     except (BlockingIOError, InterruptedError):
@@ -132,7 +134,7 @@ async def _let_through(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes
     return b""
 
 
-async def _next_piece(client: socket.socket, patience: float, down: Pump) -> bytes | None:
+async def _next_piece(client: socket.socket, patience: float, down: SocketPump) -> bytes | None:
     """The client's next bytes, none at its end; None if they do not come in time."""
     while True:
         before = down.moved
@@ -147,7 +149,7 @@ async def _next_piece(client: socket.socket, patience: float, down: Pump) -> byt
                 return None
 
 
-async def _hello(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
+async def _hello(way: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
     """Reads the whole TLS hello and judges it; what was read beyond `held`."""
     reader, data, more = HelloReader(), held, b""
     loop = asyncio.get_running_loop()
@@ -175,7 +177,9 @@ async def _hello(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
     return more
 
 
-def watch(second: SecondHello, way: Way, up: Pump, refuse: Callable[[Refusal], bool]) -> bool:
+def watch(
+    second: SecondHello, way: GateConnection, up: SocketPump, refuse: Callable[[Refusal], bool]
+) -> bool:
     """Has the client's bytes behind a hello looked at for a second one; whether those that came may pass."""
 
     def inspect(data: bytes) -> bool:
@@ -190,23 +194,23 @@ def watch(second: SecondHello, way: Way, up: Pump, refuse: Callable[[Refusal], b
     return inspect(b"")
 
 
-def judge(hello: ClientHello, way: Way) -> Refusal | None:
+def judge(hello: ClientHello, way: GateConnection) -> Refusal | None:
     """Why TLS may not go this way; None if it may."""
     said = disagreement(hello, way)
     return _no(said) if said else None
 
 
-def in_pieces(way: Way) -> Refusal:
+def in_pieces(way: GateConnection) -> Refusal:
     return _no(f"the first bytes to {way.host} came in pieces, so they could not be checked")
 
 
-def says_whose(way: Way) -> Refusal:
+def says_whose(way: GateConnection) -> Refusal:
     return _no(f"it says to {way.host} whose connection it is (PROXY), so what follows cannot be checked")
 
 
-def broken(way: Way, said: str) -> Refusal:
-    return Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
+def broken(way: GateConnection, said: str) -> Refusal:
+    return Refusal(RefusalKind.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
 
 
 def _no(message: str) -> Refusal:
-    return Refusal(Why.MISMATCHED, message)
+    return Refusal(RefusalKind.MISMATCHED, message)

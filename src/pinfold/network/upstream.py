@@ -18,7 +18,6 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pinfold.model.hosts import is_address
-from pinfold.network.http_targets import Via
 
 LONGEST_HEAD = 16384
 _NO_TUNNEL = (b"400", b"403", b"405", b"501")
@@ -27,6 +26,13 @@ _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})([ \r]|$)")
 _PAGE = re.compile(rb"\r\n(Content-Length:[ \t]*0*[1-9]|Transfer-Encoding:)", re.IGNORECASE)
 """Headers that no tunnel has: what follows them is the proxy's."""
+
+
+class UpstreamProxy(NamedTuple):
+    """A proxy between us and every host: its requests say the whole target."""
+
+    authorization: bytes = b""
+    """What it knows us by; empty if it asks for nothing."""
 
 
 class Upstream(NamedTuple):
@@ -40,11 +46,11 @@ class Upstream(NamedTuple):
     """Why it cannot be used; then no host is reached but the direct ones."""
 
     @property
-    def via(self) -> Via:
+    def via(self) -> UpstreamProxy:
         """What its requests have to say."""
         if not self.user:
-            return Via()
-        return Via(b"Basic " + b64encode(f"{self.user}:{self.password}".encode()))
+            return UpstreamProxy()
+        return UpstreamProxy(b"Basic " + b64encode(f"{self.user}:{self.password}".encode()))
 
     def leads_to(self, host: str, port: int) -> bool:
         """Whether a canonical host is reached by it."""
@@ -143,7 +149,7 @@ def read_answer(data: bytes) -> bytes | None:
     return rest
 
 
-async def pass_through(sock: socket.socket, upstream: Upstream, host: str, port: int) -> bytes:
+async def open_tunnel(sock: socket.socket, upstream: Upstream, host: str, port: int) -> bytes:
     """Makes a connection to a proxy one to a host; what the host sent at once."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(sock, connect_request(upstream, host, port))

@@ -10,21 +10,21 @@ import socket
 from contextlib import suppress
 
 from pinfold.model.gate_protocol import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_wish
-from pinfold.network.connection import Way
+from pinfold.network.connection import GateConnection
 from pinfold.network.gate import Gate
-from pinfold.network.limits import Limits
+from pinfold.network.limits import GateLimits
 from pinfold.network.refusal import Refusal
 
 AT_ONCE = 64
 """How many messages are read before others have their turn."""
 
 
-class Pen:
-    def __init__(self, gate: Gate, warden: socket.socket, name: str, limits: Limits) -> None:
+class WardenLink:
+    def __init__(self, gate: Gate, warden: socket.socket, name: str, limits: GateLimits) -> None:
         self._gate, self._warden, self._name, self._limits = gate, warden, name, limits
         self._loop = asyncio.get_running_loop()
         self._opening: dict[int, asyncio.Task[None]] = {}
-        self._opened: dict[int, Way] = {}
+        self._opened: dict[int, GateConnection] = {}
         warden.setblocking(False)
         self._loop.add_reader(warden, self._read)
 
@@ -69,7 +69,7 @@ class Pen:
             self._opening.pop(wish.number, None)
         self._answer(wish, way)
 
-    def _answer(self, wish: Wish, way: Way) -> None:
+    def _answer(self, wish: Wish, way: GateConnection) -> None:
         if way.refusal:
             no = way.refusal
             self._send(_refusing(wish.number, way.host, no))

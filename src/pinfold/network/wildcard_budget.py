@@ -23,7 +23,7 @@ create table if not exists names (rule text, name text, primary key (rule, name)
 """
 
 
-class Breadth:
+class WildcardBudget:
     def __init__(self, at_once: int = AT_ONCE, each: float = EACH, path: str = ":memory:") -> None:
         self._at_once, self._each, self._path = at_once, each, path
         self._seen: set[tuple[str, str]] = set()

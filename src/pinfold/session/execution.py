@@ -256,12 +256,12 @@ class Explanations:
         own: Callable[[], tuple[str, ...]],
     ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
         """All that was refused, and what of it is to be reported."""
-        from pinfold.network.listeners import is_heard
+        from pinfold.network.listeners import has_listener
         from pinfold.policy.explain_violation import explained, heard, is_ignored
         from pinfold.workspace.git_dirs import is_open_to_git
 
         policy = decision.policy
-        told = heard(violations, is_heard)
+        told = heard(violations, has_listener)
 
         def is_gits(path: str) -> bool:
             return is_open_to_git(path, roots, policy.protected)

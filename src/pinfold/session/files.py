@@ -9,7 +9,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pinfold.files import Access, FileTools, Ground
+from pinfold.files import Access, FileTools, HeldDirectories
 from pinfold.files.tools import Confirm
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
@@ -43,7 +43,7 @@ class SessionFiles:
         self._is_over = is_over
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
-        self._ground = Ground()
+        self._ground = HeldDirectories()
         self._tools = FileTools(self._ground, self._permit, self._start, keep_still)
 
     def tools(self) -> FileTools:

@@ -33,7 +33,7 @@ from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:
     from pinfold.approval.broker import Desk
-    from pinfold.network.ruling import Outcome
+    from pinfold.network.host_decision import ConnectionOutcome
     from pinfold.network.session_link import Line
     from pinfold.sandbox.gate_process import Gatehouse
     from pinfold.session.journal import Ledger
@@ -247,7 +247,7 @@ class Gateway:
 
     # What the gate tells
 
-    def _record(self, outcome: "Outcome") -> None:
+    def _record(self, outcome: "ConnectionOutcome") -> None:
         """Every connection is told; one like another only once more when it is the second, fourth, eighth."""
         if self._is_closed:
             return
@@ -259,7 +259,7 @@ class Gateway:
             told = {**outcome._asdict(), "message": outcome.told, "times": times}
             self._ledger().connected(told, request.entry if request else 0)
 
-    def _tell_command(self, outcome: "Outcome") -> None:
+    def _tell_command(self, outcome: "ConnectionOutcome") -> None:
         """What the proxy has refused it, or which name; of the rest its warden tells."""
         pen, _, command = outcome.tag.partition(".")
         is_told = outcome.face == CARRIED and not (outcome.is_left or outcome.is_late)

@@ -27,7 +27,7 @@ from pinfold.model.permission import (
     SettlementOutcome,
 )
 from pinfold.model.policy import SandboxPolicy
-from pinfold.network.ruling import Ruling
+from pinfold.network.host_decision import HostDecision
 from pinfold.policy.network_scope import LOOPBACK, PenReach, reach_of
 from pinfold.sandbox.backend import Request
 from pinfold.session.choices import choices_of, host_rules
@@ -83,7 +83,7 @@ class Hosts:
         self._asking: OrderedDict[str, _Command] = OrderedDict()
         """By their tags."""
 
-    def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+    def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
         if not tag:
             return self._of_any_pen(host, port)
         if page := self._page_at(host, port):
@@ -98,7 +98,9 @@ class Hosts:
         files = (*judge.law.files, page_file(self._environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
-    def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
+    def ask(
+        self, host: str, port: int, tag: str, ruling: HostDecision, withdrawn: threading.Event
+    ) -> HostDecision:
         if page := self._page_at(host, port):
             return page
         command = self._command(tag)
@@ -138,16 +140,16 @@ class Hosts:
     def _reach_of(self, pen: PenReach) -> SandboxPolicy:
         return reach_of(pen, self._judge().law.settings)
 
-    def _page_at(self, host: str, port: int | None) -> Ruling | None:
+    def _page_at(self, host: str, port: int | None) -> HostDecision | None:
         """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
         if port is None or not is_same(host, LOOPBACK):
             return None
         said, where = page_at(self._environ, port), f"{host}:{port}"
         if not said:
             return None
-        return Ruling(Verdict.DENY, f"{where} {said}, which nothing that runs inside may reach", where)
+        return HostDecision(Verdict.DENY, f"{where} {said}, which nothing that runs inside may reach", where)
 
-    def _of_any_pen(self, host: str, port: int | None) -> Ruling:
+    def _of_any_pen(self, host: str, port: int | None) -> HostDecision:
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
         policies = [self._reach_of(pen) for pen in list(self._pens.values())]
         rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
@@ -173,13 +175,15 @@ class Hosts:
         )
 
 
-def _ruling(decision: Decision) -> Ruling:
+def _ruling(decision: Decision) -> HostDecision:
     reason = decision.reasons[0]
     rule = reason.rule if reason.step in LISTED else ""
-    return Ruling(reason.verdict, reason.message, rule, remedy=reason.remedy)
+    return HostDecision(reason.verdict, reason.message, rule, remedy=reason.remedy)
 
 
-def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
+def _answered(
+    host: str, port: int, decision: Decision, ruling: HostDecision, settlement: Settlement
+) -> HostDecision:
     if settlement.answer is Answer.NO:
         reason = decision.reasons[0]
         said = f"{reason.message}; {settlement.by}"

@@ -24,8 +24,7 @@ from pinfold.policy.paths import is_covered
 from pinfold.settings import LiveSettings, Sources, cap_of, policy_of, secrets
 from pinfold.shell.rule_text import shape
 from pinfold.state.directory import state_directory
-from pinfold.workspace.granted_globs import GlobMatches, found_in, has_glob, look, with_found
-from pinfold.workspace.granted_paths import granted
+from pinfold.workspace.granted_paths import GlobMatches, found_in, granted, has_glob, look, with_found
 from pinfold.workspace.ignore_files import IgnoreFiles
 from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.own_code import own_code, require_out_of_reach

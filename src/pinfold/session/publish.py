@@ -60,11 +60,11 @@ class Publishing:
         return self._reach()
 
     def _publish(self, port: int) -> None:
-        from pinfold.network.port_forward import listeners
+        from pinfold.network.port_forward import listen_on
 
         self._published.add(port)
         try:
-            for listener in listeners(port):
+            for listener in listen_on(port):
                 self._add(_face(port), listener)
         except OSError as error:
             self._published.discard(port)

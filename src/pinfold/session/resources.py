@@ -22,8 +22,8 @@ from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.sandbox.probe import require_platform
 from pinfold.sandbox.threads import require_free
-from pinfold.workspace.scan import Surveyor
-from pinfold.workspace.watcher import Lookout
+from pinfold.workspace.scan import WorkspaceScanner
+from pinfold.workspace.watcher import WorkspaceWatcher
 
 IDLE = 300.0
 """Seconds after which a pen without a command is given up; the next command of its policy gets another."""
@@ -87,8 +87,8 @@ class Fences:
         self._outside = make_outside()
         self._elevation = elevation
         self._look_around = look_around
-        self._surveyor = Surveyor(roots, home, agent=agent, env_files=env_files)
-        self._lookout = Lookout(self._surveyor, self._changed, self._tend)
+        self._surveyor = WorkspaceScanner(roots, home, agent=agent, env_files=env_files)
+        self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None

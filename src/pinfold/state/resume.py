@@ -20,7 +20,7 @@ from pinfold.model.home import home_of
 from pinfold.model.load_structs import ready
 from pinfold.model.symlinks import project_directory
 from pinfold.state.directory import is_private, state_directory, write_private
-from pinfold.state.sessions import living, require_id
+from pinfold.state.sessions import live_sessions, require_id
 
 VERSION = 1
 LARGEST = 4 << 20
@@ -69,7 +69,7 @@ def keep(
 def kept_of(id: str, environ: Mapping[str, str]) -> SessionRecord:
     """What an ended session had; raises a `PolicyError` where it cannot be taken up again."""
     name = visible(id)
-    if any(each.id == id for each in living(environ)):
+    if any(each.id == id for each in live_sessions(environ)):
         raise PolicyError(f"the session `{name}` has not ended", help="see `pinfold status`; end it first")
     kept = _read(id, environ)
     if kept is None:

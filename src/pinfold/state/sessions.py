@@ -24,7 +24,7 @@ from pinfold.state.directory import ELSEWHERE, state_directory, write_private
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
-class Living(Struct, frozen=True):
+class LiveSession(Struct, frozen=True):
     """A session that has not ended."""
 
     id: str
@@ -43,7 +43,7 @@ def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = 
     path = os.path.join(directory, f"{require_id(id)}.json")
     pid = os.getpid()
     told = tuple(storable(root) for root in roots)
-    session = Living(id, pid, _began(pid) or "", _boot(), told, time.time())
+    session = LiveSession(id, pid, _began(pid) or "", _boot(), told, time.time())
     try:
         write_private(path, msgspec.json.encode(session))
     except OSError as error:
@@ -59,10 +59,10 @@ def unregister(handle: str) -> None:
         os.unlink(handle)
 
 
-def living(environ: Mapping[str, str] | None = None) -> list[Living]:
+def live_sessions(environ: Mapping[str, str] | None = None) -> list[LiveSession]:
     """The sessions whose processes are still there, the oldest first; forgets the others."""
     directory = _directory(environ)
-    found: list[Living] = []
+    found: list[LiveSession] = []
     for name in _names(directory):
         path = os.path.join(directory, name)
         session = _read(path)
@@ -95,10 +95,10 @@ def require_id(id: str) -> str:
     return id
 
 
-def _read(path: str) -> Living | None:
+def _read(path: str) -> LiveSession | None:
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(1 << 20), type=ready(Living))
+            return msgspec.json.decode(file.read(1 << 20), type=ready(LiveSession))
     except (OSError, msgspec.DecodeError):
         return None
 

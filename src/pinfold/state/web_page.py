@@ -14,7 +14,7 @@ from pinfold.state.directory import state_directory
 LONGEST = 1 << 16
 
 
-class Place(Struct, frozen=True):
+class PageAddress(Struct, frozen=True):
     """An address of loopback, and what its visitors have to know."""
 
     host: str
@@ -35,7 +35,7 @@ def page_file(environ: Mapping[str, str]) -> str:
     return os.path.join(page_directory(environ), "page.json")
 
 
-def find_page(environ: Mapping[str, str]) -> Place | None:
+def find_page(environ: Mapping[str, str]) -> PageAddress | None:
     """Where it is; None if there is none, or if the file does not say."""
     try:
         return _load_place(environ)
@@ -54,6 +54,6 @@ def page_at(environ: Mapping[str, str], port: int) -> str:
     return "is pinfold's own page" if is_there else ""
 
 
-def _load_place(environ: Mapping[str, str]) -> Place:
+def _load_place(environ: Mapping[str, str]) -> PageAddress:
     with open(page_file(environ), "rb") as file:
-        return json.decode(file.read(LONGEST), type=ready(Place))
+        return json.decode(file.read(LONGEST), type=ready(PageAddress))

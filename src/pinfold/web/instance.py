@@ -12,7 +12,7 @@ import msgspec
 
 from pinfold.model.errors import PinfoldError
 from pinfold.state.directory import ELSEWHERE, write_private
-from pinfold.state.web_page import Place, find_page, page_directory, page_file
+from pinfold.state.web_page import PageAddress, find_page, page_directory, page_file
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.question_socket import Intake
@@ -29,7 +29,7 @@ class Page:
         self._lock = _lock_of(directory)
         self._servers: list[Server | Intake] = []
         self._is_serving = False
-        self.running: Place | None = None
+        self.running: PageAddress | None = None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -48,7 +48,7 @@ class Page:
         board = Board()
         server = _server(port, board)
         self._servers.append(server)
-        self.place = Place(server.host, server.port, server.token)
+        self.place = PageAddress(server.host, server.port, server.token)
         # Told before anybody is let in: from here on the gate knows which port is not for pens.
         write_private(self._file, msgspec.json.encode(self.place))
         self._servers.append(Intake(directory, board))

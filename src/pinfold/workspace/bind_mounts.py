@@ -34,7 +34,7 @@ class Mount(Struct, frozen=True):
     """Of an overlay: directories whose content it shows."""
 
 
-def doubles(paths: Iterable[str], mounts: Iterable[Mount]) -> Iterator[str]:
+def other_mount_points(paths: Iterable[str], mounts: Iterable[Mount]) -> Iterator[str]:
     """The other places of what lies at these paths; of a directory that is seen there in part, that part."""
     mounts = tuple(mounts)
     layered = tuple(_layered(paths := tuple(paths), mounts))

@@ -2,10 +2,10 @@
 
 Facts and what they mean:
 - Where git's writes are allowed, a command can list any file in the index. There a file counts as tracked
-  only while it is what was added, byte for byte: then its text is in the repository, for all to read. What
-  was so when the session began stays shown, whatever is written into it. Another may be listed as the sample
-  that the host has just copied there, and is about to fill in.
-- What cannot be read or understood of an index tracks nothing.
+  only while it is what was added, byte for byte: then its text is in the repository, for all to read. A file
+  that was so when the session began stays shown, even if its text changes. A later one may be listed as the
+  sample that the host has just copied there, and is about to fill in.
+- An index that cannot be read or understood tracks nothing.
 - A link that a command made leads to nothing that the command could not see.
 """
 

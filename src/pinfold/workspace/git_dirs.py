@@ -34,7 +34,7 @@ Nested = dict[str, list[str]]
 """Names of git directories that have rules of their own, by the directory that they lie in."""
 
 
-class Elsewhere(Struct, frozen=True):
+class OutsideGitDir(Struct, frozen=True):
     """What comes of one `.git` that is no directory."""
 
     writable: tuple[str, ...] = ()
@@ -42,43 +42,43 @@ class Elsewhere(Struct, frozen=True):
     names: tuple[NameRule, ...] = ()
 
 
-def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Elsewhere:
+def outside_git_dir(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> OutsideGitDir:
     """What a `.git` leads to, if it lies outside of the roots."""
     top = os.path.dirname(git)
     found = find_repository(top)
     if found is None or found.top != top:
-        return Elsewhere()
+        return OutsideGitDir()
     directory, common = real_path(found.directory), real_path(found.common)
     if any(is_covered(place, tops) for place in (directory, common)):
-        # In a root the rules hold by themselves, and a directory that goes by a name of its own is `bare`.
-        return Elsewhere()
+        # In a root the rules hold by themselves; a directory by another name than `.git` counts as bare.
+        return OutsideGitDir()
     names = tuple(_closed(directory, rules))
     if directory == common:
         own = _is_submodule(top, directory)
-        return Elsewhere((directory,), _existing(names), names) if own else Elsewhere()
+        return OutsideGitDir((directory,), _existing(names), names) if own else OutsideGitDir()
     if not _is_worktree(git, directory, common):
-        return Elsewhere()
+        return OutsideGitDir()
     return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
 
 
 def is_open_to_git(path: str, roots: Sequence[str], protected: tuple[str, ...] = ()) -> bool:
     """Whether git's writes, once they are open, reach a path outside, to which the `.git` of a root leads."""
     tops, rules = tuple(map(real_path, roots)), name_rules(protected)
-    for found in (elsewhere(f"{top}/.git", tops, rules) for top in tops):
+    for found in (outside_git_dir(f"{top}/.git", tops, rules) for top in tops):
         if is_covered(path, found.writable):
             names = NameMatcher((*rules, *found.names), (*tops, *found.writable))
             return not any(not match.rest for match in names.matches(path))
     return False
 
 
-def bare(
+def bare_repositories(
     directories: Sequence[str],
     tops: tuple[str, ...],
     rules: Iterable[NameRule],
     gits: Sequence[str] = (),
     *,
     git_writes: bool,
-) -> Elsewhere:
+) -> OutsideGitDir:
     """Repositories that are their own directories, wherever they lie: closed as a `.git` is.
 
     So is what they share, whose configuration git obeys, whether or not that is there yet; and where a link
@@ -95,7 +95,7 @@ def bare(
     names = tuple(rule for each in closed for rule in _closed(each, rules, nested))
     later = tuple(rule for each in dict.fromkeys(instead) for rule in _closed(each, rules, nested))
     names += tuple(_blocked(directories, (*tops, *map(os.path.dirname, gits)), rules))
-    return Elsewhere(protected=_existing(names), names=(*names, *later))
+    return OutsideGitDir(protected=_existing(names), names=(*names, *later))
 
 
 def _blocked(
@@ -133,14 +133,14 @@ def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhere:
+def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> OutsideGitDir:
     worktrees, name = os.path.split(directory)
     closed = (
         NameRule(common, ELSEWHERE, except_for=SHARED),
         NameRule(worktrees, ELSEWHERE, except_for=(name,)),
         *names,
     )
-    return Elsewhere((common,), _existing(closed), closed)
+    return OutsideGitDir((common,), _existing(closed), closed)
 
 
 def _listed(directory: str) -> list[str]:

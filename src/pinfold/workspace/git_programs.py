@@ -25,7 +25,7 @@ from pinfold.model.git_files import LARGEST, linked_repositories, parse_config
 from pinfold.model.git_repositories import is_git_by_name
 from pinfold.model.home import home_of
 from pinfold.settings.files import read_text
-from pinfold.workspace.repository import Repository, Search, read_bytes
+from pinfold.workspace.repository import Repository, RepositorySearch, read_bytes
 
 RUNNING_KEYS = (
     "alias.*",
@@ -98,7 +98,7 @@ HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
 def git_helpers(directory: str) -> tuple[str, ...]:
     """What the configuration of the repository around `directory` would make git run."""
-    search = Search()
+    search = RepositorySearch()
     found = [search.repository_of(directory)]
     places, doubts = _inner_repositories(found[0].top) if found[0] else ([], [])
     found += map(search.repository_of, places)

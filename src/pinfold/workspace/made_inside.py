@@ -1,7 +1,9 @@
-"""Files that commands of a session may read since they made them: by what they are, not by their names.
+"""Files that the session's commands may read since they made them, known by identity and not by name.
 
-Their wardens tell of each `.env` file that they make, or give that name. Another file that takes the name
-later, as when the host replaces it, is not among them.
+Wardens report each `.env` file that commands make, or give that name. Another file that takes the name later,
+as when the host replaces it, has another identity.
+
+A module by itself, so that a session can begin without `env_files`.
 """
 
 from collections.abc import Callable
@@ -13,12 +15,12 @@ MOST = 20_000
 
 
 class MadeInside:
-    """A session's. May be used from any thread."""
+    """Identities, for one session. May be used from any thread."""
 
     def __init__(self) -> None:
         self._known: set[FileIdentity] = set()
         self.catch_up: Callable[[], None] = lambda: None
-        """Returns when all wardens have told what they have made by now."""
+        """Returns when all wardens have reported what their commands made until now."""
 
     def add(self, identity: FileIdentity) -> None:
         if len(self._known) < MOST:

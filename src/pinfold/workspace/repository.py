@@ -46,12 +46,12 @@ class Repository(Struct, frozen=True):
 
 def find_repository(directory: str) -> Repository | None:
     """The repository that git would use in `directory`."""
-    return Search().repository_of(directory)
+    return RepositorySearch().repository_of(directory)
 
 
 def repositories_around(directory: str) -> Iterator[Repository]:
     """The repository that git would use in `directory`, and those that this one lies in."""
-    search = Search()
+    search = RepositorySearch()
     while found := search.repository_of(directory):
         yield found
         directory, below = os.path.dirname(found.top), found.top
@@ -59,7 +59,7 @@ def repositories_around(directory: str) -> Iterator[Repository]:
             return
 
 
-class Search:
+class RepositorySearch:
     """For one repository, or for several."""
 
     def __init__(self) -> None:

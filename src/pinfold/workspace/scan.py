@@ -1,39 +1,111 @@
-"""What stands in the way of a pen: the protected and hidden things that exist, and the names that must not.
+"""What is in the way of a pen: the protected and hidden things that exist, and the names that must not.
 
-Asked once for each pen, and again by whoever watches the workspace. What is remembered makes the second time
-cheap; what a link leads to counts like what it stands for, as long as it lies where commands write or in the
-home: a command may make links too, and must not hide the machine from those that come after it.
+Asked once for each pen, and again by the watcher of the workspace. What is remembered makes the second time
+cheap. The target of a link counts like what the link is, as long as it lies where commands write or in the
+home: a command may make links too, and must not hide the machine from later commands.
+
+Facts about links that shape the resolver:
+- A command can make links of a hidden name, each to the first of a chain, and every link of that can have a
+  path of many parts: twenty thousand of them take `os.path.realpath` an hour, while each command waits.
+- The kernel follows forty links (path_resolution(7)), and no process comes further.
+- The kernel cannot be asked whether it would. While other processes rename things, it begins anew in the
+  middle of a path, counts the links that it has seen once more (fs/namei.c), and reports too many (ELOOP)
+  after twenty.
+
+So all paths of one scan together have a limit of steps, and a workspace that needs more is refused at once.
 """
 
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule
-from pinfold.model.symlinks import real_path
+from pinfold.model.symlinks import MOST_LINKS, real_path, walk_path
 from pinfold.policy.hidden_paths import HiddenTree
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found
 from pinfold.sandbox.plan import COVERED, OURS
-from pinfold.workspace.bind_mounts import Mount, doubles, load_mounts
+from pinfold.workspace.bind_mounts import Mount, load_mounts, other_mount_points
 from pinfold.workspace.dir_cache import is_out_of_reach
-from pinfold.workspace.git_dirs import bare, elsewhere
+from pinfold.workspace.git_dirs import bare_repositories, outside_git_dir
 from pinfold.workspace.git_places import GitPlaces
-from pinfold.workspace.link_resolver import TOO_MANY, Way, Ways
 from pinfold.workspace.repository import find_repository, repositories_around
 from pinfold.workspace.startup_files import StartupFiles
-from pinfold.workspace.tree_walk import Seen, Walk
+from pinfold.workspace.tree_walk import SeenDirectory, TreeWalk
+
+MOST_STEPS = 200_000
+"""Half a second's. Who has a thousand links in a project needs a tenth of it."""
+TOO_MANY = (
+    "too many links with names that are hidden or protected, so that what they lead to cannot be found in "
+    "time; have them taken away"
+)
+
+
+class LinkPath(NamedTuple):
+    links: tuple[str, ...]
+    """Each where it really lies."""
+    left: tuple[str, ...]
+    """Directories that it leaves again (`..`): were one of them a link, it would lead elsewhere."""
+    end: str
+    """Where it leads, whether or not anything is there; empty if nowhere."""
+
+
+class LinkResolver:
+    def __init__(self) -> None:
+        self.left = MOST_STEPS
+        self.known: dict[str, LinkPath] = {}
+        self.endless: set[str] = set()
+        """Links with too many others behind them for anybody to come to their end."""
+
+    def of(self, path: str) -> LinkPath:
+        """Of an absolute path."""
+        known = self.known.get(path)
+        if known is None:
+            known = self.known[path] = self._walked(path)
+        return known
+
+    def _walked(self, path: str) -> LinkPath:
+        links: list[str] = []
+        last: list[tuple[int, str]] = []
+        left: list[str] = []
+        at = end = ""
+        # Further than anybody comes, so that most of an endless chain is known by one walk.
+        for step in walk_path(path, 2 * MOST_LINKS):
+            self.left -= 1
+            if self.left < 0:
+                raise ConfinementError(TOO_MANY)
+            if step.place in self.endless:
+                return self._nowhere(last, len(links) + 1 + MOST_LINKS)
+            end = "" if step.is_link else step.place
+            if step.is_link:
+                if step.is_last:
+                    last.append((len(links), step.place))
+                links.append(step.place)
+            else:
+                if len(step.place) < len(at):
+                    left.append(at)
+                at = step.place
+        if len(links) > MOST_LINKS:
+            return self._nowhere(last, len(links))
+        return LinkPath(tuple(links), tuple(left), end)
+
+    def _nowhere(self, last: list[tuple[int, str]], links: int) -> LinkPath:
+        """`last`: the links that all others behind them belong to, each with how many came before it."""
+        self.endless.update(place for before, place in last if links - before > MOST_LINKS)
+        return LinkPath((), (), "")
+
 
 REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
 
-MOST_LINKS = 5_000
+MOST_LINK_MOUNTS = 5_000
 """Each is a mount of every pen's."""
 
 PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
@@ -46,7 +118,7 @@ BEHIND_LINK = "a link with a protected name leads there"
 _Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
 
 
-class Surveyor:
+class WorkspaceScanner:
     """Looks through a session's roots; may be asked from one thread at a time."""
 
     def __init__(
@@ -63,7 +135,7 @@ class Surveyor:
         self.home = home
         self.agent = agent
         self.env_files = env_files
-        self.walks: dict[_Rules, Walk] = {}
+        self.walks: dict[_Rules, TreeWalk] = {}
         self.git_places = GitPlaces(home, os.environ)
         self.startup_files = StartupFiles(home, os.environ)
         self.git_rules: tuple[NameRule, ...] = ()
@@ -76,9 +148,9 @@ class Surveyor:
         """A session begins, with the mounts that there are."""
         self.stood = load_mounts()
 
-    def turned_to(self, roots: Iterable[str]) -> "Surveyor":
+    def turned_to(self, roots: Iterable[str]) -> "WorkspaceScanner":
         """One for other roots of the same session."""
-        return Surveyor(roots, self.home, self.stood, self.agent, self.env_files)
+        return WorkspaceScanner(roots, self.home, self.stood, self.agent, self.env_files)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
@@ -99,11 +171,11 @@ class Surveyor:
         gits = [git for each in seen for git in each.gits]
         bares = [path for path, each in looked.items() if each.is_bare]
         git_writes = bool(rules) and not policy.block_git_writes
-        away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
+        away = [outside_git_dir(git, tops, rules) for git in gits] if git_writes else []
         protected = [path for each in seen for path in each.protected]
         called_git = [path for path in protected if os.path.basename(path) == GIT]
-        away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
-        ways = Ways()
+        away.append(bare_repositories(bares, tops, rules, called_git, git_writes=git_writes))
+        ways = LinkResolver()
         linked = [rule for path in protected for rule in _rules_beyond(path, tops, own, ways)]
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
@@ -114,7 +186,7 @@ class Surveyor:
         over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
         over += map(ways.of, known)
         links = {link for way in over for link in way.links if is_covered(link, tops)}
-        if len(links) > MOST_LINKS:
+        if len(links) > MOST_LINK_MOUNTS:
             raise ConfinementError(TOO_MANY)
         hidden = {
             *self._unmounted(mounts, (*tops, *map(real_path, policy.additional_readonly_paths))),
@@ -142,7 +214,7 @@ class Surveyor:
         granted = {*policy.additional_readonly_paths, *policy.additional_readwrite_paths}
         return (path for path in (*policy.env_files, *self.env_files()) if path not in granted)
 
-    def _git_rules(self, looked: Mapping[str, Seen], tops: tuple[str, ...]) -> Iterator[NameRule]:
+    def _git_rules(self, looked: Mapping[str, SeenDirectory], tops: tuple[str, ...]) -> Iterator[NameRule]:
         """What git's configuration makes it run or include, of each repository that is there or around the
         roots, and what links from the home lead to."""
         trees = [path[: -len(SUFFIX)] for path in looked if path[-len(SUFFIX) :].lower() == SUFFIX]
@@ -155,10 +227,10 @@ class Surveyor:
 
     def _walk(
         self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: HiddenTree
-    ) -> Walk:
+    ) -> TreeWalk:
         mapping = tuple((directory, patterns) for directory, patterns in policy.ignore_mapping.items())
         key = (tops, rules, (policy.hidden, mapping))
-        walk = self.walks.pop(key, None) or Walk(NameMatcher(rules, tops), hiding)
+        walk = self.walks.pop(key, None) or TreeWalk(NameMatcher(rules, tops), hiding)
         self.walks[key] = walk  # the last one used stands last
         while len(self.walks) > REMEMBERED:
             del self.walks[next(iter(self.walks))]
@@ -167,18 +239,18 @@ class Surveyor:
     def _doubles(self, hidden: set[str], mounts: tuple[Mount, ...]) -> Iterator[str]:
         """Where hidden things can be seen too."""
         own = (*self.roots, self.home)
-        return (path for path in doubles(hidden, mounts) if not _holds(path, own))
+        return (path for path in other_mount_points(hidden, mounts) if not _holds(path, own))
 
     def _unmounted(self, mounts: tuple[Mount, ...], shown: tuple[str, ...]) -> Iterator[str]:
         """Where pens still have what the machine has not any more: a disk that was locked, for instance."""
         own = (*self.roots, self.home)
         for path in {mount.point for mount in {*self.stood}.difference(mounts)}:
             is_seen = is_covered(path, shown) or not is_covered(path, PENS_OWN)
-            if is_seen and not _holds(path, own) and _may_exist(path, Ways()):
+            if is_seen and not _holds(path, own) and _may_exist(path, LinkResolver()):
                 yield path
 
 
-def _led(paths: Iterable[str], own: tuple[str, ...], ways: Ways) -> Iterator[str]:
+def _led(paths: Iterable[str], own: tuple[str, ...], ways: LinkResolver) -> Iterator[str]:
     """The paths, where links lead for those that are links."""
     for path in paths:
         target = ways.of(path).end if os.path.islink(path) else path
@@ -187,8 +259,8 @@ def _led(paths: Iterable[str], own: tuple[str, ...], ways: Ways) -> Iterator[str
 
 
 def _over(
-    linked: Iterable[str], protected: Collection[str], own: tuple[str, ...], ways: Ways
-) -> Iterator[Way]:
+    linked: Iterable[str], protected: Collection[str], own: tuple[str, ...], ways: LinkResolver
+) -> Iterator[LinkPath]:
     """The ways of links that decide what is hidden, or what a protected name leads to."""
     for path in linked:
         way = ways.of(path)
@@ -196,7 +268,9 @@ def _over(
             yield way
 
 
-def _rules_beyond(path: str, tops: tuple[str, ...], own: tuple[str, ...], ways: Ways) -> Iterator[NameRule]:
+def _rules_beyond(
+    path: str, tops: tuple[str, ...], own: tuple[str, ...], ways: LinkResolver
+) -> Iterator[NameRule]:
     """Where a link to something protected leads: there, too, it must not be made."""
     if os.path.islink(path) or not os.path.lexists(path):
         target = ways.of(path).end
@@ -213,7 +287,7 @@ def _holds(path: str, own: Iterable[str]) -> bool:
     return any(is_covered(each, (path,)) for each in own)
 
 
-def _may_exist(path: str, ways: Ways) -> bool:
+def _may_exist(path: str, ways: LinkResolver) -> bool:
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

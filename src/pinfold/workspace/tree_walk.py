@@ -40,7 +40,7 @@ CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
 
 
-class Step(Struct, frozen=True):
+class WalkStep(Struct, frozen=True):
     """A directory that is yet to be looked at."""
 
     place: str
@@ -59,12 +59,12 @@ class Step(Struct, frozen=True):
         return os.path.join(self.place, self.name) if self.name else self.place
 
 
-class Seen(Struct, frozen=True):
+class SeenDirectory(Struct, frozen=True):
     """What a directory held."""
 
     mark: Mark | None
     """None: it is to be listed again."""
-    below: tuple[Step, ...] = ()
+    below: tuple[WalkStep, ...] = ()
     protected: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     gits: tuple[str, ...] = ()
@@ -78,17 +78,17 @@ class Seen(Struct, frozen=True):
     """Paths of what is protected or hidden that lead over a link."""
 
 
-class Walk:
+class TreeWalk:
     """The trees below some tops, held against one set of rules."""
 
     def __init__(self, matcher: NameMatcher, hiding: HiddenTree) -> None:
         self.matcher = matcher
         self.hiding = hiding
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, SeenDirectory] = {}
 
-    def look(self, tops: tuple[str, ...]) -> dict[str, Seen]:
+    def look(self, tops: tuple[str, ...]) -> dict[str, SeenDirectory]:
         """What is there now, by directory."""
-        found: dict[str, Seen] = {}
+        found: dict[str, SeenDirectory] = {}
         waiting = [self._step(top, "", False) for top in tops if not self._is_inside(top, tops)]
         entries = finds = text = 0
         while waiting:
@@ -108,12 +108,12 @@ class Walk:
     def _is_inside(top: str, tops: tuple[str, ...]) -> bool:
         return any(top != other and top.startswith(f"{other.rstrip('/')}/") for other in tops)
 
-    def _step(self, place: str, name: str, inside_git: bool) -> Step:
-        step = Step(place, name, {}, inside_git)
+    def _step(self, place: str, name: str, inside_git: bool) -> WalkStep:
+        step = WalkStep(place, name, {}, inside_git)
         names = self.matcher.children(step.path)
         return replace(step, is_protected=True) if isinstance(names, Match) else replace(step, names=names)
 
-    def _seen(self, step: Step, path: str) -> Seen:
+    def _seen(self, step: WalkStep, path: str) -> SeenDirectory:
         known = self.seen.get(path)
         try:
             if known and known.mark == mark_of(path):
@@ -124,11 +124,13 @@ class Walk:
                     raise ConfinementError(_too_much(True))
                 return self._listed(step, path, mark, listed)
         except (FileNotFoundError, NotADirectoryError):
-            return Seen(None)
+            return SeenDirectory(None)
         except OSError:
-            return Seen(None, closed=(path,) if is_closed(path) else ())
+            return SeenDirectory(None, closed=(path,) if is_closed(path) else ())
 
-    def _listed(self, step: Step, path: str, mark: Mark | None, listed: "list[os.DirEntry[str]]") -> Seen:
+    def _listed(
+        self, step: WalkStep, path: str, mark: Mark | None, listed: "list[os.DirEntry[str]]"
+    ) -> SeenDirectory:
         names = [entry.name for entry in listed]
         if step.names and self._is_bare(path, names) and not (step.inside_git and is_git_by_name(path)):
             return replace(self._noted(step, path, mark, listed, self.hiding.within(path)), is_bare=True)
@@ -145,9 +147,11 @@ class Walk:
         if noted or (hides and hides.may_hide(names)):
             return self._noted(step, path, mark, listed, hides)
         if step.only_named:
-            return Seen(mark, entries=len(names))
+            return SeenDirectory(mark, entries=len(names))
         directories = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]
-        return Seen(mark, tuple(self._further(step, path, name) for name in directories), entries=len(names))
+        return SeenDirectory(
+            mark, tuple(self._further(step, path, name) for name in directories), entries=len(names)
+        )
 
     def _is_bare(self, path: str, names: list[str]) -> bool:
         """Nor is one any less closed from which a command has taken away what makes it one, as long as
@@ -158,23 +162,23 @@ class Walk:
         known = self.seen.get(path)
         return known is not None and known.is_bare and not REMAINS.isdisjoint(names)
 
-    def _further(self, step: Step, path: str, name: str) -> Step:
+    def _further(self, step: WalkStep, path: str, name: str) -> WalkStep:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
         if not step.names:
-            return Step(path, name, step.names, step.inside_git, is_protected=step.is_protected)
+            return WalkStep(path, name, step.names, step.inside_git, is_protected=step.is_protected)
         if step.inside_git or os.path.join(path, name) in self.matcher.roots:
             return self._step(path, name, step.inside_git)
-        return Step(path, name, self.matcher.anywhere)
+        return WalkStep(path, name, self.matcher.anywhere)
 
     def _noted(
         self,
-        step: Step,
+        step: WalkStep,
         path: str,
         mark: Mark | None,
         listed: "list[os.DirEntry[str]]",
         hides: HiddenNames | None,
-    ) -> Seen:
-        below: list[Step] = []
+    ) -> SeenDirectory:
+        below: list[WalkStep] = []
         protected: list[str] = []
         hidden: list[str] = []
         gits: list[str] = []
@@ -201,7 +205,7 @@ class Walk:
                 below.append(self._further(step, path, entry.name))
             if entry.is_symlink():
                 linked += (*hidden[before[0] :], *protected[before[1] :])
-        return Seen(
+        return SeenDirectory(
             mark,
             tuple(below),
             tuple(protected),
@@ -217,8 +221,8 @@ class Walk:
         path: str,
         is_directory: bool,
         met: tuple[Match, ...],
-        step: Step,
-        below: list[Step],
+        step: WalkStep,
+        below: list[WalkStep],
         protected: list[str],
     ) -> None:
         """A name that is protected, or on the way to one that is."""
@@ -227,7 +231,7 @@ class Walk:
         if not met[0].rest:
             protected.append(place)
             if is_directory and not step.only_named:
-                below.append(Step(path, entry.name, {}, inside_git, is_protected=True))
+                below.append(WalkStep(path, entry.name, {}, inside_git, is_protected=True))
         elif is_directory:
             only = step.only_named or _is_content(step, path, folded(entry.name))
             below.append(replace(self._step(path, entry.name, inside_git), only_named=only))
@@ -236,7 +240,7 @@ class Walk:
             protected += ["/".join((place, *match.rest)) for match in met]
 
 
-def _is_content(step: Step, path: str, name: str) -> bool:
+def _is_content(step: WalkStep, path: str, name: str) -> bool:
     """Whether nothing lies in it but what git makes: in `.git/modules`, `refs` may be part of a submodule's
     name."""
     is_named_so = step.inside_git and name in CONTENT_OF_GIT

@@ -24,7 +24,7 @@ KEPT = 4
 """How many policies are looked after, the last ones asked for."""
 
 
-class Lookout:
+class WorkspaceWatcher:
     """A survey that goes on by itself. Tells what it finds when that has changed."""
 
     def __init__(

@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters, stdio_client
 from msgspec import json
 
-from pinfold.state.sessions import living
+from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE
 from tests.probe_module import probes_of, run
 
@@ -295,7 +295,7 @@ async def a_cancelled_call_ends_its_command(era: str) -> None:
             while (await use(opened, "execute_command", command="pgrep -x sleep"))[2]["exitCode"] != 1:
                 await asyncio.sleep(0.05)
         os.unlink("began")
-    assert living() == []
+    assert live_sessions() == []
 
 
 def a_client_that_fails_to_ask_has_not_said_yes() -> None:

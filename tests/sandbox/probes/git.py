@@ -16,7 +16,7 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.protocol.pen_registry import WARDEN, building, fresh_socket, take_name
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 from tests.patience import wait_until
 from tests.probe_module import OPEN, PYTHON, among_themselves, probes_of, run
 
@@ -28,7 +28,7 @@ class Bench:
     def __init__(self, *roots: str) -> None:
         self.roots = [os.path.abspath(root) for root in roots or (".",)]
         self.backend = LinuxBackend()
-        self.session = self.backend.open_session(self.roots, Surveyor(self.roots, os.environ["HOME"]))
+        self.session = self.backend.open_session(self.roots, WorkspaceScanner(self.roots, os.environ["HOME"]))
         OPEN.append(self)
 
     def run(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> Result:

@@ -16,7 +16,7 @@ from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 from tests.probe_module import OPEN, among_themselves, probes_of, run
 from tests.processes import wardens_of
 
@@ -83,7 +83,7 @@ def opened_with_secrets() -> LinuxSession:
     backend = LinuxBackend()
     OPEN.append(backend)
     work = os.getcwd()
-    return backend.open_session([work], Surveyor([work], os.environ["HOME"]))
+    return backend.open_session([work], WorkspaceScanner([work], os.environ["HOME"]))
 
 
 def what_the_host_undoes_is_restored_while_a_command_runs() -> None:

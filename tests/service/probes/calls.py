@@ -26,7 +26,7 @@ from pinfold.service.listener import Listener, token_file
 from pinfold.service.methods import Service
 from pinfold.service.remote_session import Event, RemoteSession, ServiceError
 from pinfold.session.resources import make_room
-from pinfold.state.sessions import living
+from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import probes_of, run
 
@@ -347,7 +347,7 @@ def the_first_projects_need_a_person_or_the_settings_too() -> None:
         assert not person.asked
         error = refused(lambda: opened.create_session([os.getcwd(), f"{home}/other"]))
         assert error.data["step"] == "project" and person.asked[0].path == f"{home}/other"
-        assert len(living()) == 0
+        assert len(live_sessions()) == 0
         person.answer = "session"
         created = opened.create_session([f"{home}/other"])
         assert created.run("touch made").code == 0 and os.path.exists(f"{home}/other/made")
@@ -522,8 +522,8 @@ def a_client_that_vanishes_ends_its_sessions() -> None:
         created = opened.create_session([os.getcwd()])
         events = created.start("echo $$; exec sleep 1000").events()
         assert next(events).params["data"]
-        assert [each.id for each in living()] == [created.id]
-    assert living() == []
+        assert [each.id for each in live_sessions()] == [created.id]
+    assert live_sessions() == []
     for _ in range(2):  # killed, rather than closed
         process = _served()
         assert process.stdin and process.stdout
@@ -531,11 +531,11 @@ def a_client_that_vanishes_ends_its_sessions() -> None:
         process.stdin.write(msgspec.json.encode(create) + b"\n")
         process.stdin.flush()
         assert b"sessionId" in process.stdout.readline()
-        assert len(living()) <= 1
+        assert len(live_sessions()) <= 1
         process.stdin.close()
         process.stdout.close()
         assert process.wait(PATIENCE) == 0
-        assert living() == []
+        assert live_sessions() == []
 
 
 def _served(*arguments: str) -> "subprocess.Popen[bytes]":
@@ -575,7 +575,7 @@ def a_client_that_does_not_read_stalls_only_itself() -> None:
             for _ in range(10):
                 assert working.run("seq 20000").stdout.endswith("\n20000\n")
             assert _memory(process.pid) - before < 32 << 20
-        wait_until(lambda: living() == [])
+        wait_until(lambda: live_sessions() == [])
     finally:
         process.terminate()
         process.wait()
@@ -615,8 +615,8 @@ def a_hundred_sessions_at_once() -> None:
         running = [each.start(f"echo {number}; sleep 1000") for number, each in enumerate(sessions)]
         for number, execution in enumerate(running):
             assert next(execution.events()).params["data"] == f"{number}\n"
-        assert len(living()) == 100
-    assert living() == []
+        assert len(live_sessions()) == 100
+    assert live_sessions() == []
 
 
 # The socket

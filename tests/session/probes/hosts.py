@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pinfold
-from pinfold.audit import Entry
+from pinfold.audit import JournalEntry
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes.programs import SkipError, pages, program
@@ -53,7 +53,7 @@ def python(code: str, *arguments: object) -> str:
     return f"cat > {name} <<'END'\n{text}\nEND\n{PLAIN} {PYTHON} {name} {words}"
 
 
-def connections() -> list[Entry]:
+def connections() -> list[JournalEntry]:
     return [entry for entry in journal() if entry.kind == "connect"]
 
 

@@ -17,14 +17,14 @@ from unittest import mock
 from msgspec import json
 
 import pinfold
-from pinfold.audit import Entry, JournalError
+from pinfold.audit import JournalEntry, JournalError
 from pinfold.audit.history import entries
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host import start_command as start
 from pinfold.session import starting
 from pinfold.state.directory import journal_file
-from pinfold.state.sessions import living
+from pinfold.state.sessions import live_sessions
 from tests.patience import wait_until
 from tests.probe_module import probes_of, run
 
@@ -33,7 +33,7 @@ def opened(settings: dict[str, Any] | None = None, **given: Any) -> pinfold.Sess
     return pinfold.Session([os.getcwd()], settings=settings or {}, **given)
 
 
-def journal() -> list[Entry]:
+def journal() -> list[JournalEntry]:
     return [entry for entry in entries(journal_file(os.environ)) if entry.kind != "policy"]
 
 
@@ -506,7 +506,7 @@ def a_fork_of_the_host_leaves_its_commands_alone() -> None:
             for act in (leaves, follows):
                 assert _forked(act) == 0
             assert [entry.kind for entry in journal() if entry.session == session.id] == ["run"]
-            assert [each.id for each in living()] == [session.id]
+            assert [each.id for each in live_sessions()] == [session.id]
             with open("go", "x"):
                 told += list(events)
             os.unlink("go")

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from pinfold.diagnose.selftest import Finding, selftest
+from pinfold.diagnose.selftest import AttackResult, selftest
 from pinfold.diagnose.selftest.run import attack_all
 from pinfold.diagnose.selftest.scratch import Scratch
 from pinfold.model.policy import SandboxPolicy
@@ -94,11 +94,11 @@ def fenced_only() -> set[str]:
     return {attack.name for attack in ATTACKS.values() if attack.fenced_only}
 
 
-def names(findings: list[Finding], outcome: str) -> set[str]:
+def names(findings: list[AttackResult], outcome: str) -> set[str]:
     return {finding.name for finding in findings if finding.outcome == outcome}
 
 
-def told(findings: list[Finding], outcome: str = "") -> str:
+def told(findings: list[AttackResult], outcome: str = "") -> str:
     return "\n".join(str(finding) for finding in findings if finding.outcome == outcome or not outcome)
 
 

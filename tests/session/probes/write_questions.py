@@ -17,7 +17,7 @@ from unittest import mock
 from msgspec.structs import replace
 
 import pinfold
-from pinfold.audit.tail_file import Lines
+from pinfold.audit.tail_file import TailFile
 from pinfold.model.machine import Layer
 from pinfold.model.policy import PolicyType
 from pinfold.policy.grants import GrantContext
@@ -853,7 +853,7 @@ def what_cannot_be_written_down_is_not_granted() -> None:
         with opened(person) as session:
             session.run("true")
             journal, writable = session.ledger.journal, session.ledger.journal._lines
-            person.meanwhile = lambda _path, it=journal: setattr(it, "_lines", Lines(it.path))
+            person.meanwhile = lambda _path, it=journal: setattr(it, "_lines", TailFile(it.path))
             result = session.run(f"echo > {OUT}/new || echo > {OUT}/new", timeout=20)
             assert result.exit_code and not os.path.exists(f"{OUT}/new"), result
             assert "not be written down" in str(result.violations), result.violations

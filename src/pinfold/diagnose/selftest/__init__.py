@@ -6,17 +6,17 @@ lets the attacks (`sandbox.attacks`) loose on it, one by one.
 
 from collections.abc import Iterator, Mapping
 
-from pinfold.diagnose.selftest.run import Finding, attack_all
+from pinfold.diagnose.selftest.run import AttackResult, attack_all
 from pinfold.diagnose.selftest.scratch import Scratch
 from pinfold.sandbox.attacks.runner import ATTACKS
 from pinfold.sandbox.probe import require_platform
 
-__all__ = ["HOW_MANY", "Finding", "selftest"]
+__all__ = ["HOW_MANY", "AttackResult", "selftest"]
 
 HOW_MANY = len(ATTACKS)
 
 
-def selftest(environ: Mapping[str, str]) -> Iterator[Finding]:
+def selftest(environ: Mapping[str, str]) -> Iterator[AttackResult]:
     """Attacks this machine's fence; leaves nothing behind."""
     require_platform()
     from pinfold.sandbox.linux.host.backend import LinuxBackend

@@ -14,7 +14,7 @@ from pinfold.sandbox.unsandboxed import NoBackend
 VICTIM = "echo $$; exec sleep 120"
 
 
-class Baits:
+class Canaries:
     """Those that have no name in the scratch tree; `lay` adds those that have."""
 
     def __init__(self, abstract: str) -> None:

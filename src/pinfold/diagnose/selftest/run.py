@@ -13,8 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import pinfold
-from pinfold.diagnose.selftest.scratch import Scratch
-from pinfold.diagnose.selftest.snapshot import changed, snapshot
+from pinfold.diagnose.selftest.scratch import Scratch, changed, snapshot
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.attack import Attack, Stage
@@ -31,7 +30,7 @@ PLAIN = "create_outside"
 """What is tried once more in a pen that replaces another."""
 
 
-class Finding(Struct, frozen=True):
+class AttackResult(Struct, frozen=True):
     """What became of one attack."""
 
     name: str
@@ -50,10 +49,10 @@ class Finding(Struct, frozen=True):
         return self.outcome == HELD
 
 
-Answers = dict[str, tuple[str, str]]
+AttackAnswers = dict[str, tuple[str, str]]
 
 
-def attack_all(backend: Backend, scratch: Scratch) -> Iterator[Finding]:
+def attack_all(backend: Backend, scratch: Scratch) -> Iterator[AttackResult]:
     """Every attack on this backend's fence, in order."""
     session = backend.open_session([scratch.work], scratch.survey)
     try:
@@ -65,7 +64,7 @@ def attack_all(backend: Backend, scratch: Scratch) -> Iterator[Finding]:
 
 def _group(
     backend: Backend, session: Session, scratch: Scratch, stage: Stage, attacks: tuple[Attack, ...]
-) -> Iterator[Finding]:
+) -> Iterator[AttackResult]:
     """Attacks that one process can try together; if anything came of them, each again by itself."""
     if len(attacks) > 1 and stage is Stage.AFTER:
         answers = _said(session.run(_request(attacks, scratch)))
@@ -80,8 +79,8 @@ def _group(
         yield _finding(attack, outcome, detail)
 
 
-def _finding(attack: Attack, outcome: str, detail: str) -> Finding:
-    return Finding(attack.name, attack.tries, attack.claim, outcome, detail, attack.needs_root)
+def _finding(attack: Attack, outcome: str, detail: str) -> AttackResult:
+    return AttackResult(attack.name, attack.tries, attack.claim, outcome, detail, attack.needs_root)
 
 
 def _after(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
@@ -134,8 +133,8 @@ def _replaced(_: Backend, session: Session, scratch: Scratch, attack: Attack) ->
     return _told(session.run(_request((ATTACKS[PLAIN],), scratch)))
 
 
-Judge = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
-STAGES: dict[Stage, Judge] = {
+StageRunner = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
+STAGES: dict[Stage, StageRunner] = {
     Stage.AFTER: _after,
     Stage.TWICE: _twice,
     Stage.OTHER: _other,
@@ -166,8 +165,8 @@ def _request(
     )
 
 
-def _said(result: Result) -> Answers:
-    found: Answers = {}
+def _said(result: Result) -> AttackAnswers:
+    found: AttackAnswers = {}
     for line in result.stdout.splitlines():
         with suppress(ValueError, KeyError, TypeError):
             said = json.loads(line)

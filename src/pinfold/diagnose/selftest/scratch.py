@@ -1,20 +1,21 @@
-"""A workspace, a home and a neighbour made for the self-test, and gone with it.
+"""A workspace, a home and a neighbour made for the self-test, and gone with it; and snapshots of them.
 
-They do not lie in /tmp, which a pen does not show: what is not there cannot be attacked.
+They do not lie in /tmp, which a pen does not show: an attack cannot reach what is not there. A snapshot has
+names, kinds, modes, owners, times and contents, so that any change shows.
 """
 
 import os
 import secrets
 import shutil
+import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import Self
 
 from msgspec.structs import replace
 
-from pinfold.diagnose.selftest.canaries import Baits
-from pinfold.diagnose.selftest.snapshot import Snapshot, changed, snapshot
+from pinfold.diagnose.selftest.canaries import Canaries
 from pinfold.model.errors import PinfoldError
 from pinfold.model.home import home_of
 from pinfold.model.policy import SandboxPolicy
@@ -23,7 +24,7 @@ from pinfold.policy.shipped_protected import protected_by
 from pinfold.sandbox.attacks.attack import World
 from pinfold.sandbox.attacks.processes import LOCK
 from pinfold.settings import policy_of
-from pinfold.workspace.scan import Surveyor
+from pinfold.workspace.scan import WorkspaceScanner
 
 MACHINE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  (what a pen must not show is exactly this)
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
@@ -47,6 +48,9 @@ HOME = {
     ".local/state/pinfold/journal.sqlite": "",
 }
 OUTSIDE = {"file": "as it was"}
+
+
+Snapshot = dict[str, tuple[object, ...]]
 
 
 class Scratch:
@@ -79,9 +83,9 @@ class Scratch:
         self.descriptor = os.open(self.machine[0], os.O_RDONLY) if self.machine else os.dup(0)
         os.set_inheritable(self.descriptor, True)
         self.closing.callback(os.close, self.descriptor)
-        self.baits = Baits(f"pinfold-selftest-{self.secret}")
+        self.baits = Canaries(f"pinfold-selftest-{self.secret}")
         self.closing.callback(self.baits.close)
-        self.survey = Surveyor((self.work,), self.home)
+        self.survey = WorkspaceScanner((self.work,), self.home)
         """What a session of this workspace would look with."""
         self.furnish()
 
@@ -168,3 +172,35 @@ def _remove(top: str) -> None:
     shutil.rmtree(top, ignore_errors=True)
     with suppress(OSError):  # where others of our kind are at work, it stays
         os.rmdir(os.path.dirname(top))
+
+
+def snapshot(top: str, counts: Callable[[str], bool] = lambda _: True) -> Snapshot:
+    """Everything below `top` that counts, and how it is."""
+    return {path: _seen(path) for path in walk(top) if counts(path)}
+
+
+def walk(top: str) -> Iterator[str]:
+    """The tree's paths, parents first; links are not followed."""
+    yield top
+    for directory, below, files in os.walk(top):
+        yield from (os.path.join(directory, name) for name in (*below, *files))
+
+
+def changed(before: Snapshot, after: Snapshot) -> str | None:
+    """The first path that is not as it was."""
+    return next((path for path in sorted({*before, *after}) if before.get(path) != after.get(path)), None)
+
+
+def _seen(path: str) -> tuple[object, ...]:
+    status = os.lstat(path)
+    kept = (status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_ino, status.st_mtime_ns)
+    content: object = None
+    if stat.S_ISREG(status.st_mode):
+        with suppress(OSError), open(path, "rb") as file:
+            content = file.read()
+    elif stat.S_ISLNK(status.st_mode):
+        content = os.readlink(path)
+    marks: tuple[str, ...] = ()
+    with suppress(OSError):
+        marks = tuple(os.listxattr(path, follow_symlinks=False))
+    return (*kept, content, marks)

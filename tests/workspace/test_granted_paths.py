@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pinfold
-from pinfold.workspace import granted_globs
-from pinfold.workspace.granted_globs import matching
+from pinfold.workspace import granted_paths
+from pinfold.workspace.granted_paths import matching
 
 
 def opened(home: Path, *write: str, key: str = "write") -> pinfold.Session:
@@ -66,11 +66,11 @@ def test_looking_is_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     home.mkdir(parents=True)
     for number in range(30):
         (home / f"n{number}").mkdir()
-    monkeypatch.setattr(granted_globs, "MOST_FOUND", 10)
+    monkeypatch.setattr(granted_paths, "MOST_FOUND", 10)
     with opened(home, "~/n*") as session:
         assert session.policy.additional_readwrite_paths == ()
         assert any("matches more than 10 paths" in note for note in session.notices)
-    monkeypatch.setattr(granted_globs, "MOST_LOOKED_AT", 20)
+    monkeypatch.setattr(granted_paths, "MOST_LOOKED_AT", 20)
     with opened(home, "~/*/none") as session:
         assert session.policy.additional_readwrite_paths == ()
         assert any("more than 20 names" in note for note in session.notices)
