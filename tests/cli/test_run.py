@@ -448,7 +448,7 @@ def test_without_a_home_the_remedy_is_named(person: Person) -> None:
 def test_a_grant_of_what_is_not_there_says_so(person: Person) -> None:
     person.settings('[filesystem]\nwrite = ["~/kept/deep"]\n')
     told = person.run("-c", "mkdir -p ~/kept/deep").stderr
-    assert f"make `{person.where}/home/kept/deep`: `filesystem.write` names it".encode() in told
+    assert f"create `{person.where}/home/kept/deep`: `filesystem.write` lists it".encode() in told
     (person.where / "home/kept/deep").mkdir(parents=True)
     for each in ("kept", "kept/deep"):
         os.chown(person.where / "home" / each, person.given["user"] or -1, person.given["group"] or -1)

@@ -270,10 +270,12 @@ def test_answers(data: bytes, start: bytes) -> None:
 
 
 def test_the_reason_is_in_the_answer() -> None:
-    page = refusal_page(RefusalKind.DENIED, "no rule speaks of a.example; add `a.example` to `network.allow`")
+    page = refusal_page(
+        RefusalKind.DENIED, "a.example is not in `network.allow`; add `a.example` to `network.allow`"
+    )
     assert page.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert page.endswith(
-        b"\r\n\r\npinfold: no rule speaks of a.example; add `a.example` to `network.allow`\n"
+        b"\r\n\r\npinfold: a.example is not in `network.allow`; add `a.example` to `network.allow`\n"
     )
 
 

@@ -23,7 +23,7 @@ from tests.network.test_dns import EXAMPLE, query
 from tests.patience import PATIENCE, wait_until
 
 NAMED = HostDecision(Verdict.ALLOW, "it is on the list", "localhost")
-NO = HostDecision(Verdict.DENY, "no rule speaks of it")
+NO = HostDecision(Verdict.DENY, "it is not in `network.allow`")
 Decide = Callable[[str, int | None, str], HostDecision]
 Ask = Callable[[str, int, str, HostDecision, threading.Event], HostDecision]
 
@@ -262,7 +262,7 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
 
 
 def test_who_said_no_is_told_to_the_warden_and_to_the_session() -> None:
-    no = NO._replace(message="no rule speaks of it; a test said no", answered="a test said no")
+    no = NO._replace(message="it is not in `network.allow`; a test said no", answered="a test said no")
     with session(lambda *_: HostDecision(Verdict.ASK), lambda *_: no) as world:
         answer = world.open(1, "a.test", 443)
         assert (answer.errno, answer.answered, answer.message) == (ECONNREFUSED, no.answered, no.message)
@@ -335,7 +335,7 @@ def test_a_question_that_finds_no_thread_is_a_no_and_others_live(monkeypatch: py
         start(thread)
 
     def decide(host: str, _: int | None, __: str) -> HostDecision:
-        return NAMED if host == "localhost" else HostDecision(Verdict.ASK, "no rule speaks of it")
+        return NAMED if host == "localhost" else HostDecision(Verdict.ASK, "it is not in `network.allow`")
 
     monkeypatch.setattr(threading.Thread, "start", fail)
     with echo() as port, session(decide) as world:

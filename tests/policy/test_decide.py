@@ -177,7 +177,7 @@ def test_what_a_program_finds_is_told_without_a_made_up_name() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "`sudo` wants more rights than yours, and inside the fence it gets none"),
+        ({}, "`sudo` asks for more rights than yours, and gets none in the sandbox"),
         ({"sandbox": {"enabled": False}}, "`sudo` runs with more rights than yours"),
     ],
 )
@@ -188,10 +188,10 @@ def test_what_sudo_would_gain_depends_on_the_fence(settings: dict[str, object], 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("x git push", "it may run what it is given"),
-        ("x 'git push'", "it may run what it is given"),
-        ("python -c 'os.system(\"git push\")'", "it may run what it is given"),
-        ('rm "$X"', "a word of it cannot be known"),
+        ("x git push", "it may run its arguments as a command"),
+        ("x 'git push'", "it may run its arguments as a command"),
+        ("python -c 'os.system(\"git push\")'", "it may run its arguments as a command"),
+        ('rm "$X"', "part of it is unknown until it runs"),
     ],
 )
 def test_why_a_rule_may_speak_of_it(line: str, told: str) -> None:

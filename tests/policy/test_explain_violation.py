@@ -39,9 +39,9 @@ GIT_WRITES = replace(refused("open", "/w/.git/x", ".git", "git writes are blocke
     ("violation", "origin", "remedy"),
     [
         (refused("open", "/o/x"), "filesystem.write", "add `/o` to `filesystem.write`"),
-        (refused("open", "/w/kept", "kept"), "/u/settings.toml:7", "take `kept`"),
-        (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person's yes"),
-        (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
+        (refused("open", "/w/kept", "kept"), "/u/settings.toml:7", "remove `kept`"),
+        (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's list", "answer yes"),
+        (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's list", ""),
         (GIT_WRITES, "managed.toml:3", "administrator"),
         (
             refused("connect", "x.example:443", why="no rule; or so", remedy="add `x` to `network.allow`"),
@@ -50,7 +50,7 @@ GIT_WRITES = replace(refused("open", "/w/.git/x", ".git", "git writes are blocke
         ),
         (refused("connect", "x.example:443", why="the name is not known"), "network.access", ""),
         (refused("connect", "/run/docker.sock"), "network.unix_sockets", "add `/run/docker.sock`"),
-        (refused("resolve", "10.0.0.2:53"), "network.access", "name the host in `network.allow`"),
+        (refused("resolve", "10.0.0.2:53"), "network.access", "add the host to `network.allow`"),
         (
             refused("connect", "localhost:5432", code=ViolationCode.HEARD_OUTSIDE),
             "network.allow",
@@ -89,7 +89,7 @@ def test_what_git_would_write_outside_waits_for_its_writes() -> None:
 def test_nobody_is_named_who_could_grant_what_pinfold_obeys() -> None:
     file = refused("open", "/w/.venv/x", "/w/.venv", "your settings protect it")
     told = explained(file, SETTINGS, "", own=lambda: ("/w/.venv",))
-    assert told.why == "pinfold itself obeys or runs it, and nobody can grant that"
+    assert told.why == "pinfold reads or runs it, and this cannot be granted"
     assert (told.remedy, told.grantable) == ("", False)
     assert explained(file, SETTINGS, "", own=lambda: ("/w/other",)).grantable
 
@@ -121,11 +121,11 @@ def test_what_pinfold_is_installed_in_is_not_told_as_protected_by_settings() -> 
         ("unlink", "/srv/there", "add `/srv` to `filesystem.write`"),
         ("open", "/srv/new", "add `/srv` to `filesystem.write`"),
         # That would open all of the home, and more.
-        ("open", "/home/me/new", "a person's yes when they are asked"),
-        ("open", "/home/you", "a person's yes when they are asked"),
+        ("open", "/home/me/new", "answer yes when pinfold asks"),
+        ("open", "/home/you", "answer yes when pinfold asks"),
         # A directory that is made beforehand is all that need be opened.
-        ("mkdir", "/home/me/.local/share", "make `/home/me/.local/share`, and add it to `filesystem.write`"),
-        ("mkdir", "/home/me/new", "make `/home/me/new`, and add it to `filesystem.write`"),
+        ("mkdir", "/home/me/.local/share", "create `/home/me/.local/share` and add it to `filesystem.write`"),
+        ("mkdir", "/home/me/new", "create `/home/me/new` and add it to `filesystem.write`"),
     ],
 )
 def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy: str) -> None:
@@ -142,7 +142,7 @@ def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy:
 def test_what_is_granted_and_not_there_is_to_be_made(operation: str, path: str) -> None:
     policy = SandboxPolicy(additional_readwrite_paths=("/srv", "/home/me/a/b"))
     for there, remedy in (
-        ({"/srv"}, "make `/home/me/a/b`: `filesystem.write` names it"),
+        ({"/srv"}, "create `/home/me/a/b`: `filesystem.write` lists it"),
         (
             {"/srv", "/home/me/a", "/home/me/a/b"},
             "",
@@ -151,7 +151,7 @@ def test_what_is_granted_and_not_there_is_to_be_made(operation: str, path: str) 
         told = explained(
             refused(operation, path), SETTINGS, "", policy, home="/home/me", is_there=there.__contains__
         )
-        assert told.remedy.startswith(remedy) and ("but it is not there" in told.remedy) is bool(remedy)
+        assert told.remedy.startswith(remedy) and ("but it does not exist" in told.remedy) is bool(remedy)
 
 
 def test_what_is_not_theirs_to_write_has_no_remedy() -> None:
@@ -198,11 +198,11 @@ def test_a_loopback_where_nobody_listens_is_told_if_the_machine_has_a_listener()
 @pytest.mark.parametrize(
     ("path", "rule", "origin", "remedy"),
     [
-        ("/h/.ssh/id", "/h/.ssh", "pinfold's own list of secrets", "`/h/.ssh` in `filesystem.read`"),
-        ("/w/x.key", "*.key", "/u/settings.toml:4", "take `*.key` from `filesystem.hide`"),
+        ("/h/.ssh/id", "/h/.ssh", "pinfold's list of secrets", "`/h/.ssh` in `filesystem.read`"),
+        ("/w/x.key", "*.key", "/u/settings.toml:4", "remove `*.key` from `filesystem.hide`"),
         ("/h/diary", "/h/diary", "/etc/pinfold/managed.toml:5", "ask your administrator"),
-        ("/w/deep/plans", "/w/deep/plans", "`filesystem.hide`", "take `deep/plans`"),
-        ("/w/.env", "an ignore file", "`.env` of an ignore file in /w", "take it off that file"),
+        ("/w/deep/plans", "/w/deep/plans", "`filesystem.hide`", "remove `deep/plans`"),
+        ("/w/.env", "an ignore file", "`.env` of an ignore file in /w", "remove it from that file"),
         ("/h/.local/state/pinfold/journal", "/h/.local/state/pinfold", "", ""),
     ],
 )

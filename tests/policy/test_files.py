@@ -114,15 +114,15 @@ def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
 @pytest.mark.parametrize(
     ("path", "rule", "where", "remedy"),
     [
-        ("sub/private/x", "private/", f"an ignore file in {ROOT}", "take it off that file"),
-        ("sub/x.secret", "x.*", f"an ignore file in {ROOT}/sub", "take it off that file"),
+        ("sub/private/x", "private/", f"an ignore file in {ROOT}", "remove it from that file"),
+        ("sub/x.secret", "x.*", f"an ignore file in {ROOT}/sub", "remove it from that file"),
         (
             "~/.ssh/id",
             "/home/me/.ssh",
-            "pinfold's own list of secrets",
+            "pinfold's list of secrets",
             "`/home/me/.ssh` in `filesystem.read`",
         ),
-        (".env", ".env", "user", "take `.env` from `filesystem.hide`"),
+        (".env", ".env", "user", "remove `.env` from `filesystem.hide`"),
         ("closed/x", f"{ROOT}/closed", CLOSED, f"chmod u+rx {ROOT}/closed"),
     ],
 )
@@ -144,7 +144,7 @@ def test_who_protects_it_is_told() -> None:
     def told(path: str, **given: Any) -> str:
         return decide(WriteFile(path), protecting, facts(policy=policy, **given)).reasons[0].message
 
-    assert "pinfold itself obeys or runs it" in told("own.toml", own=lambda: (obeyed,))
+    assert "pinfold reads or runs it" in told("own.toml", own=lambda: (obeyed,))
     assert "your settings protect it" in told("deploy.sh", own=lambda: pytest.fail("it was looked for"))
 
 

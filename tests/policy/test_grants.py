@@ -58,10 +58,10 @@ def test_what_an_answer_is_about(
         (f"{ROOT}/.vscode/tasks.json", ""),
         (f"{HOME}/.ssh/config", "it is hidden"),
         (f"{ROOT}/x.key", "it is hidden"),
-        (f"{HOME}/.config/pinfold/settings.toml", "it is pinfold's own"),
-        ("/etc/pinfold/managed.toml", "it is pinfold's own"),
-        (f"{ROOT}/.pinfold/settings.toml", "nobody can grant that"),
-        (f"{HOME}/other/.PINFOLD/x", "nobody can grant that"),
+        (f"{HOME}/.config/pinfold/settings.toml", "it belongs to pinfold"),
+        ("/etc/pinfold/managed.toml", "it belongs to pinfold"),
+        (f"{ROOT}/.pinfold/settings.toml", "this cannot be granted"),
+        (f"{HOME}/other/.PINFOLD/x", "this cannot be granted"),
     ],
 )
 def test_what_nobody_may_grant(path: str, why: str) -> None:

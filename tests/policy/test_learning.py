@@ -159,8 +159,8 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
         (WantedAccess("read", (f"{HOME}/.ssh/id",), why="it is hidden"), "it is hidden"),
         (write("open", f"{HOME}/.ssh/config"), "it is hidden"),
         (write("open", f"{HOME}/.config/pinfold/settings.toml"), "it is hidden"),
-        (write("open", "/etc/pinfold/managed.toml"), "it is pinfold's own"),
-        (write("mkdir", f"{HOME}/other/.pinfold"), "nobody can grant that"),
+        (write("open", "/etc/pinfold/managed.toml"), "it belongs to pinfold"),
+        (write("mkdir", f"{HOME}/other/.pinfold"), "this cannot be granted"),
         (write("open", f"{HOME}/.bashrc"), "it is protected"),
         (write("open", f"{HOME}/.local/bin/tool"), "it is protected"),
         (write("open", f"{HOME}/.local/share/systemd/user/a.service"), "it is protected"),
@@ -172,7 +172,7 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
         (write("open", f"{HOME}/.config/pip/pip.conf"), "it is protected"),
         (write("open", f"{HOME}/.gradle/init.d/all.gradle"), "it is protected"),
         (write("open", f"{HOME}/.local/lib/python3.11/site-packages/usercustomize.py"), "it is protected"),
-        (write("open", "/opt/venv/lib/python3.11/site-packages/a.pth"), "Python loads what is there"),
+        (write("open", "/opt/venv/lib/python3.11/site-packages/a.pth"), "Python loads files from there"),
         (write("open", "/srv/repository/.hg/hgrc"), "it is protected"),
         (write("open", f"{HOME}/kept/this"), "it is protected"),
         (
@@ -180,25 +180,25 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
             "it is protected: editors",
         ),
         # what would take more than was wanted
-        (write("open", f"{HOME}/new"), "it would take all of `/home/u`"),
-        (write("unlink", f"{HOME}/notes"), "it would take all of"),
-        (write("open", "/srv/new"), "it would take all of"),
-        (write("mkdir", "/other"), "it would take all of"),
-        (write("open", f"{HOME}/.config/new"), "it would take all of"),
-        (write("open", f"{HOME}/kept/new"), "it would take all of"),
-        (write("open", f"{HOME}/.m2/new"), "it would take all of"),
+        (write("open", f"{HOME}/new"), "it would open all of `/home/u`"),
+        (write("unlink", f"{HOME}/notes"), "it would open all of"),
+        (write("open", "/srv/new"), "it would open all of"),
+        (write("mkdir", "/other"), "it would open all of"),
+        (write("open", f"{HOME}/.config/new"), "it would open all of"),
+        (write("open", f"{HOME}/kept/new"), "it would open all of"),
+        (write("open", f"{HOME}/.m2/new"), "it would open all of"),
         (write("open", f"{HOME}/bin/new"), "programs that you start"),
-        (write("open", "/usr/lib/x/y"), "the system's own"),
-        (write("open", "/dev/kvm"), "a pen has one of its own"),
+        (write("open", "/usr/lib/x/y"), "it holds system files"),
+        (write("open", "/dev/kvm"), "each sandbox has its own"),
         (write("mkdir", f"{HOME}/a*"), "its name would be read as a pattern"),
-        (write("mkdir", f"{HOME}/\udcff"), "its name is no text"),
+        (write("mkdir", f"{HOME}/\udcff"), "its name is not valid text"),
         # what is worth more than it looks
         (connect("169.254.169.254:80"), "it is a link-local address"),
-        (connect("/var/run/docker.sock"), "who speaks to Docker"),
-        (connect("/run/user/1000/wayland-1"), "who speaks to the desktop"),
-        (connect("/tmp/.X11-unix/X10"), "who speaks to the desktop"),
+        (connect("/var/run/docker.sock"), "a program that connects to Docker"),
+        (connect("/run/user/1000/wayland-1"), "a program that connects to the display"),
+        (connect("/tmp/.X11-unix/X10"), "a program that connects to the display"),
         (connect(f"{HOME}/.gnupg/S.agent"), "it is hidden"),
-        (connect(f"{ROOT}/x.sock"), "it lies where commands can write"),
+        (connect(f"{ROOT}/x.sock"), "it is in a directory that commands can write"),
         # what no setting changes
         (connect("x..y:443"), "the host"),
         (WantedAccess("warden", ("",), why="it ended"), "it ended"),
@@ -219,8 +219,11 @@ def test_what_is_told_and_not_proposed(record: WantedAccess, why: str) -> None:
 def test_hosts_that_settings_speak_of() -> None:
     network = NetworkSettings(allow=("a.example",), deny=("b.example",))
     settings = replace(SETTINGS, network=network)
-    assert "on `network.deny`" in learned(connect("b.example:1"), settings=settings).left[0].why
-    assert "allowed already" in learned(connect("a.example:1"), settings=settings).left[0].why
+    assert (
+        "matches `b.example` in `network.deny`"
+        in learned(connect("b.example:1"), settings=settings).left[0].why
+    )
+    assert "already allowed" in learned(connect("a.example:1"), settings=settings).left[0].why
     assert learned(connect("a.example:1", PersonAnswer.YES), settings=settings) == Proposal()
     managed = replace(settings, origins={"network.allow": Origin("managed", "/etc/x", 1)})
     assert "administrator" in learned(connect("c.example:1"), settings=managed).left[0].why

@@ -297,7 +297,7 @@ def test_settings_in_the_workspace_are_told_as_what_pinfold_obeys(tmp_path: Path
             name: session.check_path(tmp_path / name, write=True).reasons[0].message
             for name in ("own.toml", "deploy.sh")
         }
-    assert "pinfold itself obeys or runs it" in told["own.toml"]
+    assert "pinfold reads or runs it" in told["own.toml"]
     assert "your settings protect it" in told["deploy.sh"]
 
 

@@ -158,7 +158,7 @@ class Dialer:
             return None
         return Refusal(
             RefusalKind.DENIED,
-            f"{leads} is a {kind} address, which only a rule that names it opens",
+            f"{leads} is a {kind} address; it is blocked unless a `network.allow` entry names it",
             remedy=f"add `{_with_port(spelled, port)}` to `network.allow`",
         )
 

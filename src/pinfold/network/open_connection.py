@@ -43,7 +43,7 @@ class ConnectionOpener:
         try:
             way.host = self._meant(canonical(host))
         except ValueError as error:
-            way.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write the host's plain name")
+            way.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name")
             return
         if not 0 < port < 65536:
             way.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")

@@ -58,7 +58,7 @@ class CommandContext:
 
     @cached_property
     def asks_bypass(self) -> bool:
-        """Whether the request wants to run without the fence: by its flag, its policy, or as `mcp-cli`."""
+        """Whether the request asks to run without the sandbox: by its flag, its policy, or as `mcp-cli`."""
         wanted = self.request.policy
         by_policy = wanted is not None and wanted.type is PolicyType.INSECURE_NONE
         return self.request.disable_sandbox or by_policy or self._is_mcp_cli

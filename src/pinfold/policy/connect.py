@@ -21,10 +21,10 @@ def reason_of(request: Connect, settings: Settings) -> Reason:
     try:
         host = canonical(request.host)
     except ValueError as error:
-        return Reason(StepCode.MALFORMED_HOST, f"{error}", Verdict.DENY, remedy="write the host's plain name")
+        return Reason(StepCode.MALFORMED_HOST, f"{error}", Verdict.DENY, remedy="write a plain host name")
     if not 0 < request.port < 65536:
         return Reason(
-            StepCode.MALFORMED_HOST, f"{request.port} is no port", Verdict.DENY, remedy="use 1 to 65535"
+            StepCode.MALFORMED_HOST, f"{request.port} is not a port", Verdict.DENY, remedy="use 1 to 65535"
         )
     return (
         _listed(host, request.port, settings, "deny")
@@ -42,7 +42,7 @@ def _listed(host: str, port: int, settings: Settings, which: str) -> Reason | No
     for index, entry in enumerate(settings.network.deny if denies else settings.network.allow):
         if matches(entry, host, port) and (denies or not special_kind(host) or names_special(entry, host)):
             verdict, origin = Verdict.DENY if denies else Verdict.ALLOW, settings.origin(key, index)
-            said = f"{_where(host, port)} is on `{key}` as `{entry}`"
+            said = f"{_where(host, port)} matches `{entry}` in `{key}`"
             remedy = remedy_for(origin, f"change `{key}`") if denies else ""
             return Reason(step, said, verdict, rule=entry, origin=origin, remedy=remedy)
     return None
@@ -61,7 +61,7 @@ def _special(host: str, port: int) -> Reason | None:
         return None
     return Reason(
         StepCode.SPECIAL_ADDRESS,
-        f"{host} is a {kind} address, which only a rule that names it opens",
+        f"{host} is a {kind} address; it is blocked unless a `network.allow` entry names it",
         Verdict.DENY,
         remedy=_naming(host, port),
     )
@@ -71,7 +71,9 @@ def _by_access(host: str, port: int, settings: Settings) -> Reason:
     access = settings.network.access
     verdict = {NetworkAccess.ALL: Verdict.ALLOW, NetworkAccess.ASK: Verdict.ASK}.get(access, Verdict.DENY)
     said = (
-        "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {_where(host, port)}"
+        "every host is allowed"
+        if verdict is Verdict.ALLOW
+        else f"{_where(host, port)} is not in `network.allow`"
     )
     remedy = "" if verdict is Verdict.ALLOW else _naming(host, port)
     return by_setting(settings, StepCode.NETWORK_ACCESS, verdict, said, "network.access", str(access), remedy)

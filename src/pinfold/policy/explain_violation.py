@@ -27,12 +27,12 @@ from pinfold.policy.shipped_protected import (
     why_protected,
 )
 
-SHIPPED = "pinfold's own list of protected names"
+SHIPPED = "pinfold's list of protected names"
 EVERY_COMMAND = "*"
 OPENING = 'set `network.access = "ask"`'
 CHOOSING = 'set `network.access = "rules"`'
-AND_OUTSIDE = "and on this machine's own loopback somebody does"
-PERSON = "a person's yes when they are asked"
+AND_OUTSIDE = "but a program outside the sandbox does"
+PERSON = "answer yes when pinfold asks"
 WRITING = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
@@ -124,7 +124,7 @@ def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tupl
         return _of_setting(settings, "network.allow", _lending_remedy(violation, settings))
     if violation.operation == "resolve":
         is_closed = settings.network.access is NetworkAccess.NONE
-        remedy = OPENING if is_closed else "name the host in `network.allow`"
+        remedy = OPENING if is_closed else "add the host to `network.allow`"
         return _of_setting(settings, "network.access", remedy)
     if _is_of_host(violation):
         is_ruled = violation.grantable
@@ -149,9 +149,9 @@ def _write_remedy(violation: Violation, writing: _Writing) -> str:
         return ""
     for entry in writing.granted:
         if not writing.is_there(entry) and (contains(entry, path) or contains(path, entry)):
-            return f"make `{entry}`: `filesystem.write` names it, but it is not there"
+            return f"create `{entry}`: `filesystem.write` lists it, but it does not exist"
     if violation.operation == "mkdir" and path != writing.home and not writing.is_there(path):
-        return f"make `{path}`, and add it to `filesystem.write`"
+        return f"create `{path}` and add it to `filesystem.write`"
     if writing.home and contains(where, writing.home):
         return PERSON if violation.grantable else ""
     return f"add `{where}` to `filesystem.write`"
@@ -162,7 +162,7 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
     for place, entry in enumerate(settings.filesystem.protect):
         if entry == violation.rule:
             origin = settings.origin(key, place)
-            return str(origin), remedy_for(origin, f"take `{entry}` from `{key}`")
+            return str(origin), remedy_for(origin, f"remove `{entry}` from `{key}`")
     listed = any(each.name == violation.rule for each in protected_names())
     remedy = PERSON if violation.grantable else ""
     return SHIPPED if listed else "", remedy

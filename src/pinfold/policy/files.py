@@ -114,7 +114,7 @@ def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
     if not request.below or (pattern := hides_something_below(path, facts)) is None:
         return None
     said = f"it reads all of {path}, where `{pattern}` is hidden"
-    remedy = "search a directory without it, or by a command inside the fence, which does not see it"
+    remedy = "search a directory that does not contain it, or search with a command in the sandbox"
     return Reason(StepCode.HIDDEN_BELOW, said, Verdict.ASK, rule=pattern, remedy=remedy, arguments=(path,))
 
 
@@ -130,7 +130,7 @@ def _ruins(request: WriteFile, path: str, facts: Facts) -> Reason | None:
     if not (request.delete and is_ruinous(path, facts)):
         return None
     said = f"it would delete {path}, and everything in it"
-    return Reason(StepCode.RUINOUS, said, Verdict.ASK, remedy="name what is to be deleted more closely")
+    return Reason(StepCode.RUINOUS, said, Verdict.ASK, remedy="name the files to delete explicitly")
 
 
 def _read_only(settings: Settings, facts: Facts) -> Reason | None:
@@ -144,7 +144,7 @@ def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) 
     reason = write_objection(path, settings, facts, is_file=not request.delete)
     if reason is None:
         return None
-    remedy = f"change `{reason.rule}`" if reason.rule else "let a person edit it"
+    remedy = f"change `{reason.rule}`" if reason.rule else "ask a person to edit it"
     return replace(reason, step=StepCode.FILE_PROTECTION, remedy=remedy)
 
 

@@ -94,7 +94,7 @@ def objection(
         if hidden_by(path, context.policy, context.roots):
             return GrantObjection(f"it is hidden, and {NOBODY}")
         if is_covered(path, context.own) or (operation == "chmod" and is_covered_by(context.own, path)):
-            return GrantObjection(f"it is pinfold's own, and {NOBODY}")
+            return GrantObjection(f"it belongs to pinfold, and {NOBODY}")
         name = protected_by(path, ANYWHERE, ())
         if name and name.grant is Grantable.NEVER:
             return GrantObjection(NOBODY)
@@ -128,13 +128,13 @@ def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], context: GrantCont
         return "your administrator's policy is read-only"
     if key[0] == "git":
         closed = with_approved(context.policy, (GIT_WRITES,), cap).block_git_writes
-        return "your administrator has closed git writes" if closed else ""
+        return "your administrator has blocked git writes" if closed else ""
     for path in paths[:1] if key[0] == "link" else paths:
         if is_covered(path, context.writable):
             continue
         wish = Widening("additional_readwrite_paths", path)
         if not is_covered(path, with_approved(context.policy, (wish,), cap).additional_readwrite_paths):
-            return "your administrator does not leave that open"
+            return "your administrator's settings do not allow it"
     return ""
 
 

@@ -170,10 +170,10 @@ def _compiled(root: str, pattern: str) -> Ignore:
     return Ignore({root: (pattern,)})
 
 
-SECRETS = "pinfold's own list of secrets"
+SECRETS = "pinfold's list of secrets"
 OWN = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
-CLOSED = "a directory that cannot be listed, so that its ignore files are not known"
+CLOSED = "a directory that cannot be listed, so its ignore files are unknown"
 KEY = "filesystem.hide"
 ENV_FILES = "filesystem.env_files"
 UNTRACKED = "git does not track it, and it may hold keys and passwords"
@@ -200,13 +200,13 @@ def hiding_rule(
         spelled = (entry, *(f"{root}/{entry}" for root in roots))
         if rule and (rule in spelled or _is_home(entry, rule)):
             origin = settings.origin(KEY, place)
-            return HidingRule(rule, origin, remedy_for(origin, f"take `{entry}` from `{KEY}`"))
+            return HidingRule(rule, origin, remedy_for(origin, f"remove `{entry}` from `{KEY}`"))
     if rule is HiddenBy.IGNORE_FILES:
         pattern, directory = ignored_by(path, policy) or (rule, "")
         if directory == NAMED:
             return HidingRule(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")
         return HidingRule(
-            pattern, Origin(f"{rule} in {directory}" if directory else rule), "take it off that file"
+            pattern, Origin(f"{rule} in {directory}" if directory else rule), "remove it from that file"
         )
     if is_hidden_env_file(path, rule, policy):
         origin = settings.origin(ENV_FILES)

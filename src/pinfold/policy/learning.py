@@ -52,16 +52,16 @@ WINDOWS = ("/proc", "/sys", "/dev")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 UNPROPOSED_KINDS = ("metadata", "link-local", "multicast", "unspecified", "reserved")
 COMMANDING = {
-    "docker.sock": "who speaks to Docker can do anything on this machine",
-    "podman.sock": "who speaks to Podman can start programs outside of the fence",
-    "containerd.sock": "who speaks to containerd can do anything on this machine",
-    "crio.sock": "who speaks to CRI-O can do anything on this machine",
-    "bus": "who speaks to the session's bus can start programs outside of the fence",
-    "system_bus_socket": "who speaks to the system's bus can start programs outside of the fence",
-    "private": "who speaks to systemd itself can start programs outside of the fence",
-    "X": "who speaks to the desktop can type into every window",
-    "wayland-": "who speaks to the desktop can start programs outside of the fence",
-    "default": "a terminal multiplexer runs whatever it is told",
+    "docker.sock": "a program that connects to Docker can do anything on this machine",
+    "podman.sock": "a program that connects to Podman can start programs outside the sandbox",
+    "containerd.sock": "a program that connects to containerd can do anything on this machine",
+    "crio.sock": "a program that connects to CRI-O can do anything on this machine",
+    "bus": "a program that connects to the session bus can start programs outside the sandbox",
+    "system_bus_socket": "a program that connects to the system bus can start programs outside the sandbox",
+    "private": "a program that connects to systemd can start programs outside the sandbox",
+    "X": "a program that connects to the display can type into every window",
+    "wayland-": "a program that connects to the display can start programs outside the sandbox",
+    "default": "a terminal multiplexer runs every command sent to it",
 }
 """Sockets, by their names without the number of the display, that a person may open by hand."""
 LOADED = frozenset(("site-packages", "dist-packages"))
@@ -227,14 +227,14 @@ def _against_host(record: WantedAccess, context: GrantContext) -> str:
     request = _connect(record)
     reason = _reason(request, context)
     if reason.verdict is Verdict.ALLOW:
-        unreached = f"it is allowed already, and could not be reached: {record.why}"
+        unreached = f"it is already allowed, but could not be reached: {record.why}"
         return "" if record.said is PersonAnswer.YES else unreached
     if context.settings.origin(HOSTS).layer == "managed":
-        return "your administrator says which hosts may be reached"
+        return "your administrator decides which hosts are allowed"
     if reason.step is not StepCode.SPECIAL_ADDRESS:
         return "" if reason.step is StepCode.NETWORK_ACCESS else reason.message
     kind = special_kind(canonical(request.host))
-    by_hand = f"it is a {kind} address; write it into `{HOSTS}` by hand if you mean it"
+    by_hand = f"it is a {kind} address; add it to `{HOSTS}` by hand if you want it"
     return by_hand if kind in UNPROPOSED_KINDS else ""
 
 
@@ -250,13 +250,13 @@ def _reason(request: Connect, context: GrantContext) -> Reason:
 def _against_socket(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     path = record.paths[0]
     if hidden_by(path, context.policy, context.roots) or is_covered(path, context.own):
-        return "it is hidden, and nobody can grant that"
+        return "it is hidden, and this cannot be granted"
     if is_covered(path, context.writable):
-        return "it lies where commands can write, so it could become another"
+        return "it is in a directory that commands can write, so it could be replaced"
     if _variable(path, machine):
         return ""
     if why := COMMANDING.get(basename(path).rstrip("0123456789")):
-        return f"{why}; write it into `{SOCKETS}` by hand if you mean it"
+        return f"{why}; add it to `{SOCKETS}` by hand if you want it"
     return _against_spelling(path)
 
 
@@ -274,7 +274,7 @@ def _against_write(record: WantedAccess, context: GrantContext, machine: Machine
         if name := protected_by(path, ANYWHERE, context.policy.protected):
             return f"it is protected: {name.why}"
         if LOADED.intersection(path.split("/")):
-            return "Python loads what is there into programs that you start"
+            return "Python loads files from there into programs that you start"
     return next(filter(None, (_against_place(place, context, machine) for place in places)), "")
 
 
@@ -285,22 +285,22 @@ def _against_noes(
     places = _places(record, context, machine) if noes and _is_write(record) else []
     for refused in noes:
         if any(is_covered(needed, places) for needed in _places(refused, context, machine)):
-            return f"`{refused.paths[0]}` would be let through with it, and you said no to that"
+            return f"it would also allow `{refused.paths[0]}`, to which you said no"
     return ""
 
 
 def _against_place(place: str, context: GrantContext, machine: MachineFacts) -> str:
     if is_covered(place, WINDOWS) and not is_covered(place, (SHARED_MEMORY,)):
-        return "a pen has one of its own"
+        return "each sandbox has its own"
     if is_covered(place, TEMPORARY) and context.policy.disable_tmp_write:
-        return "`filesystem.tmp` says that nothing is written there"
+        return "`filesystem.tmp` forbids writing there"
     if is_covered(place, SYSTEM):
-        return "the system's own files are there, which everybody runs or obeys"
+        return "it holds system files that other programs run or read"
     if is_covered(place, machine.programs):
-        return "programs that you start are looked for there"
+        return "programs that you start are searched for there (PATH)"
     named = protected_by(place, ANYWHERE, context.policy.protected)
     if named or is_too_much(place, context) or is_covered_by(machine.programs, place):
-        return f"it would take all of `{place}`, which holds more than that"
+        return f"it would open all of `{place}`, which holds more than was needed"
     return _against_spelling(place)
 
 
@@ -308,7 +308,7 @@ def _against_spelling(path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
-        return "its name is no text"
+        return "its name is not valid text"
     return "its name would be read as a pattern" if {*path} & {*"*?["} else ""
 
 

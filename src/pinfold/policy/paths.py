@@ -78,7 +78,7 @@ def require_text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise PolicyError(f"{what} is not text: `{text!r}`")
     if "\0" in text:
-        raise PolicyError(f"{what} holds a NUL: `{text!r}`")
+        raise PolicyError(f"{what} contains a NUL: `{text!r}`")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -41,7 +41,7 @@ def by_setting(
 def too_late(settings: Settings) -> tuple[Reason, ...]:
     """Why the answer is no where it was not ready in time."""
     given = f"{settings.answer:g}s"
-    said = f"judging it took longer than {given}"
+    said = f"the decision took longer than {given}"
     remedy = "split the line, use fewer rules, or raise `limits.answer` in your settings"
     return (by_setting(settings, StepCode.LATE, Verdict.DENY, said, "limits.answer", given, remedy),)
 
@@ -59,7 +59,7 @@ def _toml(value: object) -> str:
 
 def needs_person(settings: Settings, what: str) -> Reason | None:
     """Whether a person is to see everything: by the administrator's word, or by the user's mode."""
-    said, step = f"a person is to see {what}", StepCode.PERSON_WANTED
+    said, step = f"{what} needs a person's approval", StepCode.PERSON_WANTED
     if settings.admin.disabled:
         return by_setting(settings, step, Verdict.ASK, said, "admin.auto_run", "disabled")
     if settings.mode is AutoRunMode.ASK_EVERY_TIME:
@@ -103,13 +103,13 @@ def by_doubtful_rules(context: CommandContext, step: StepCode, *lists: tuple[Rul
         found = (_matching(context, rules, part, RuleMatch.MAYBE) for rules in lists)
         rule = next(filter(None, found), None)
         if rule:
-            why, remedy = "a word of it cannot be known", "write out its options and operands"
+            why, remedy = "part of it is unknown until it runs", "write out its options and arguments"
             if may_be_told(rule.shape, part):
                 why, remedy = (
-                    "it may run what it is given",
+                    "it may run its arguments as a command",
                     "leave that out, or answer the question",
                 )
-            said = f"{why}, so the rule `{rule.text}` may speak of it"
+            said = f"{why}, so the rule `{rule.text}` may match it"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
     doubts = (unknown for unknown in context.script.unknowns if unknown.is_data)
     first = next((rules[0] for rules in lists if rules), None)
@@ -127,8 +127,8 @@ def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
 
 
 def _by_unknown(step: StepCode, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
-    said = f"{unknown.why}, so the rule `{rule.text}` may speak of it"
-    return _by_rule(step, verdict, said, rule, unknown.span, "write out what is to be run")
+    said = f"{unknown.why}, so the rule `{rule.text}` may match it"
+    return _by_rule(step, verdict, said, rule, unknown.span, "write out the command to run")
 
 
 def _matching(context: CommandContext, rules: tuple[Rule, ...], part: Command, how: RuleMatch) -> Rule | None:
@@ -150,12 +150,12 @@ def by_hooks(context: CommandContext, step: StepCode, verdict: Verdict) -> Itera
     """What hooks with this answer say."""
     said = {
         Verdict.DENY: "Command execution was blocked by a hook",
-        Verdict.ASK: "a hook wants a person to see it",
+        Verdict.ASK: "a hook asks for a person's approval",
     }
     for answer in context.facts.hooks:
         if answer.verdict is verdict:
             message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
-            remedy = remedy_for(answer.origin, "change that hook, or take it from `hooks.before_command`")
+            remedy = remedy_for(answer.origin, "change that hook, or remove it from `hooks.before_command`")
             yield Reason(
                 step,
                 message,
@@ -171,12 +171,12 @@ def not_covered(context: CommandContext, step: StepCode) -> Iterator[Reason]:
     """Everything in the line that no permissive rule covers, and why."""
     for unknown in told_once(context.script.unknowns):
         said = f"{unknown.why}, so no allowlist can cover it"
-        yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
+        yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out the command to run")
     for part in context.parts:
         if not context.cover(part):
             if found := context.shadow(part):
                 said = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
-                remedy = "give the whole path of the one that you mean, or answer the question"
+                remedy = "give the full path of the program you mean, or answer the question"
                 yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy, arguments=(found,))
                 continue
             helpers = context.git_helpers(part)[:1]
@@ -187,13 +187,17 @@ def not_covered(context: CommandContext, step: StepCode) -> Iterator[Reason]:
 def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, Span, str]:
     """Why a part is not covered, which place shows it, and what would help."""
     written = [r for r in part.redirections if r.writes and not is_sink(r.target)]
-    fence = "switch the fence on, or answer the question" if not fenced else "answer the question"
+    fence = "turn the sandbox on, or answer the question" if not fenced else "answer the question"
     if helpers:
         said = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
         return said, part.span, fence
     if part.hazards:
         hazard = part.hazards[0]
-        return f"no allowlist covers it: {hazard.why}", hazard.span, "leave that out, or answer the question"
+        return (
+            f"no allowlist entry covers it: {hazard.why}",
+            hazard.span,
+            "leave that out, or answer the question",
+        )
     if written:
         said = f"it writes `{written[0].target.source}`, which no command rule covers"
         return said, written[0].span, fence
@@ -208,7 +212,7 @@ def describe_refusal(decision: Decision) -> str:
     if reason.origin and reason.origin.file:
         said = f"{said} ({visible(str(reason.origin))})"
     if decision.verdict is Verdict.DENY:
-        following = "nothing was done; leave it, or tell the person what you need it for"
+        following = "nothing was done; continue without it, or tell the person what you need it for"
     else:
         following = "a person has to allow it"
     remedy = f"; to change that: {visible(reason.remedy)}" if reason.remedy else ""

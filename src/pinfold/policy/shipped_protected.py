@@ -19,9 +19,9 @@ from pinfold.policy.paths import contains, is_covered, normalised
 
 OWN = "your settings protect it"
 BLOCKED = "git writes are blocked"
-OBEYED = "pinfold itself obeys or runs it"
+OBEYED = "pinfold reads or runs it"
 INSTALLED = "pinfold, or the Python that runs it, is installed there"
-NOBODY = "nobody can grant that"
+NOBODY = "this cannot be granted"
 
 
 class NameReach(StrEnum):

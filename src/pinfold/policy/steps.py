@@ -39,7 +39,10 @@ def nul(context: CommandContext) -> Reasons:
     places = {"line": context.request.command, "working directory": context.request.cwd or ""}
     return tuple(
         Reason(
-            StepCode.NUL, f"the {what} contains a NUL character", Verdict.DENY, remedy="send it without that"
+            StepCode.NUL,
+            f"the {what} contains a NUL character",
+            Verdict.DENY,
+            remedy="send it without that character",
         )
         for what, text in places.items()
         if "\0" in text
@@ -67,8 +70,8 @@ def no_fence(context: CommandContext) -> Reasons:
     if not context.wants_fence or not context.facts.sandbox_trouble or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said = f"the fence cannot be held here: {context.facts.sandbox_trouble}"
-    remedy = "see `pinfold doctor`, or accept by name in `sandbox.if_unavailable` that there is none"
+    said = f"the sandbox is not available here: {context.facts.sandbox_trouble}"
+    remedy = "run `pinfold doctor`, or set `sandbox.if_unavailable` to accept running without a sandbox"
     return (
         by_setting(
             context.settings,
@@ -90,7 +93,7 @@ def too_long(context: CommandContext) -> Reasons:
     length = len(context.request.command)
     if length <= LONGEST_LINE:
         return SILENT
-    said = f"the line has {length:,} characters; more than {LONGEST_LINE:,} are not judged"
+    said = f"the line has {length:,} characters; pinfold judges at most {LONGEST_LINE:,}"
     return (Reason(StepCode.TOO_LONG, said, Verdict.ASK, remedy="put it into a script file and run that"),)
 
 
@@ -102,7 +105,7 @@ def ruinous(context: CommandContext) -> Reasons:
             f"`{word.source}` may delete {_told(target, context.facts)}, or much of what is in it",
             Verdict.ASK,
             span=word.span,
-            remedy="name what is to be deleted more closely",
+            remedy="name the files to delete explicitly",
         )
         for part in context.script.commands
         if part.deletes
@@ -123,8 +126,8 @@ def bypass(context: CommandContext) -> Reasons:
     """Leaving the fence is a question of its own, which no command rule answers."""
     if not (context.fence_is_on and context.bypass_is_open):
         return SILENT
-    said = "the request wants to run without the fence"
-    remedy = "run it fenced, and ask for just the path or host it needs"
+    said = "the request asks to run without the sandbox"
+    remedy = "run it in the sandbox, and ask for only the path or host it needs"
     key = "sandbox.allow_unsandboxed"
     return (by_setting(context.settings, StepCode.BYPASS, Verdict.ASK, said, key, True, remedy),)
 
@@ -136,7 +139,7 @@ def widening(context: CommandContext) -> Reasons:
     return tuple(
         Reason(
             StepCode.WIDENING,
-            f"the request wants {_wanted(wish)}{_raised(context, wish)}",
+            f"the request asks for {_wanted(wish)}{_raised(context, wish)}",
             Verdict.ASK,
             remedy="add it to your settings, or answer the question",
         )
@@ -160,7 +163,7 @@ def _raised(context: CommandContext, wish: Widening) -> str:
 def _wanted(wish: Widening) -> str:
     """A switch is called by what it opens."""
     if wish.field == "block_git_writes":
-        return "leave for git to write"
+        return "permission to write to `.git`"
     return f"{wish.field.replace('_', ' ')}: `{wish.value}`"
 
 
@@ -179,8 +182,8 @@ def superuser(context: CommandContext) -> Reasons:
     unheld = context.facts.is_superuser and not context.is_fenced and not context.facts.inside_sandbox
     if not (unheld and context.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
-    said = f"everything is to run without a question, and {ROOT_MESSAGE}"
-    remedy = "switch the fence on, or run as an ordinary user"
+    said = f"the mode is `run_everything`, and {ROOT_MESSAGE}"
+    remedy = "turn the sandbox on, or run as an ordinary user"
     return (
         by_setting(context.settings, StepCode.SUPERUSER, Verdict.ASK, said, "mode", "run_everything", remedy),
     )
@@ -229,12 +232,12 @@ def _unreadable(context: CommandContext, step: StepCode, message: str) -> Reason
     rules = context.settings.commands.ask or context.settings.commands.deny
     span, remedy = context.script.problem_span, "write the line in plain bash"
     if rules:
-        said = f"{message}, so the rule `{rules[0].text}` may speak of it"
+        said = f"{message}, so the rule `{rules[0].text}` may match it"
         return Reason(
             step, said, Verdict.ASK, rule=rules[0].text, origin=rules[0].origin, span=span, remedy=remedy
         )
     if context.runs_freely or _everything_may_run(context):
-        held = "; it runs inside the fence" if context.is_fenced else ""
+        held = "; it runs in the sandbox" if context.is_fenced else ""
         return Reason(step, message + held, Verdict.ALLOW, span=span)
     return Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
 
@@ -271,7 +274,7 @@ def delete_protection(context: CommandContext) -> Reasons:
 def elevation(context: CommandContext) -> Reasons:
     """sudo and its kin always ask."""
     remedy = "leave it out, or run it yourself"
-    fenced = "wants more rights than yours, and inside the fence it gets none"
+    fenced = "asks for more rights than yours, and gets none in the sandbox"
     effect = fenced if context.is_fenced else "runs with more rights than yours"
     known = tuple(
         Reason(
@@ -291,7 +294,7 @@ def _unknown_outside(context: CommandContext, step: StepCode, message: str) -> R
     """Outside of the fence, what may be anything may be this."""
     if context.is_fenced:
         return SILENT
-    remedy = "write out what is to be run"
+    remedy = "write out the command to run"
     return tuple(
         Reason(step, f"{unknown.why}, and {message}", Verdict.ASK, span=unknown.span, remedy=remedy)
         for unknown in told_once(each for each in context.script.unknowns if each.runs)
@@ -312,8 +315,8 @@ def empty_allowlist(context: CommandContext) -> Reasons:
     """Without a fence and without an allowlist there is nothing to go by."""
     if context.is_fenced or context.settings.commands.allow:
         return SILENT
-    said = "it would run outside of the fence, and your allowlist is empty"
-    remedy = "switch the fence on, or add the command to the allowlist"
+    said = "it would run outside the sandbox, and your allowlist is empty"
+    remedy = "turn the sandbox on, or add the command to `commands.allow`"
     key = "commands.allow"
     return (by_setting(context.settings, StepCode.EMPTY_ALLOWLIST, Verdict.ASK, said, key, [], remedy),)
 
@@ -336,20 +339,20 @@ def covered(context: CommandContext) -> Reasons:
         )
         for part, rule in covers
         if rule
-    ) or (Reason(StepCode.COVERED, "nothing in it needs an approval", Verdict.ALLOW),)
+    ) or (Reason(StepCode.COVERED, "nothing in it needs approval", Verdict.ALLOW),)
 
 
 def fenced(context: CommandContext) -> Reasons:
     """Inside the fence the kernel holds the line, so there is nothing to ask."""
     if not (context.is_fenced and context.runs_freely):
         return SILENT
-    said = "it runs inside the fence"
+    said = "it runs in the sandbox"
     return (by_setting(context.settings, StepCode.FENCED, Verdict.ALLOW, said, "sandbox.auto_allow", True),)
 
 
 def otherwise(context: CommandContext) -> Reasons:
     """No rule speaks for it: a person does."""
-    said = "fenced commands ask too"
+    said = "sandboxed commands ask too"
     return (*not_covered(context, StepCode.OTHERWISE),) or (
         by_setting(context.settings, StepCode.OTHERWISE, Verdict.ASK, said, "sandbox.auto_allow", False),
     )

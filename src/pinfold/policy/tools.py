@@ -9,8 +9,8 @@ from pinfold.policy.reasons import by_setting, needs_person
 
 
 def judge_tool(request: CallTool, settings: Settings, facts: Facts) -> Decision:
-    """A tool runs without a person if it is on `mcp.allow`, or if tools are not protected at all."""
-    reason = needs_person(settings, "every tool's call") or _tool(request, settings)
+    """A tool runs without a person if it is on `mcp.allow`, or if MCP tools need no approval at all."""
+    reason = needs_person(settings, "every tool call") or _tool(request, settings)
     asks = reason.verdict is Verdict.ASK and not settings.admin.enabled
     candidates = (f"{request.server}:{request.tool}",) if asks else ()
     return Decision(reason.verdict, (reason,), sandboxed=False, policy=facts.policy, candidates=candidates)
@@ -20,12 +20,14 @@ def _tool(request: CallTool, settings: Settings) -> Reason:
     called = f"{request.server}:{request.tool}"
     for index, entry in enumerate(settings.mcp.allow):
         if _names(entry, request):
-            said, origin = f"`{called}` is on the list as `{entry}`", settings.origin("mcp.allow", index)
+            said, origin = f"`{called}` matches `{entry}` in `mcp.allow`", settings.origin("mcp.allow", index)
             return Reason(StepCode.MCP_ALLOW, said, Verdict.ALLOW, rule=entry, origin=origin)
     key = "protect.mcp_tools"
     if not settings.protect.mcp_tools:
-        return by_setting(settings, StepCode.MCP_TOOLS, Verdict.ALLOW, "tools are not protected", key, False)
-    said = f"`{called}` is not on the list of tools"
+        return by_setting(
+            settings, StepCode.MCP_TOOLS, Verdict.ALLOW, "MCP tools need no approval", key, False
+        )
+    said = f"`{called}` is not in `mcp.allow`"
     return by_setting(
         settings, StepCode.MCP_TOOLS, Verdict.ASK, said, key, True, f"add `{called}` to `mcp.allow`"
     )
@@ -53,7 +55,7 @@ def judge_browser(request: UseBrowser, settings: Settings, facts: Facts) -> Deci
 def _switched_off(settings: Settings) -> Reason | None:
     if settings.admin.browser_features:
         return None
-    said, remedy = "an administrator has switched browser use off", "ask your administrator"
+    said, remedy = "your administrator has turned browser use off", "ask your administrator"
     return by_setting(settings, StepCode.BROWSER_FEATURES, Verdict.DENY, said, "admin.browser", False, remedy)
 
 
@@ -66,7 +68,7 @@ def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
         host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     except ValueError:
         return Reason(
-            StepCode.MALFORMED_URL, "the address is no URL", Verdict.DENY, remedy="write it in full"
+            StepCode.MALFORMED_URL, "the address is not a valid URL", Verdict.DENY, remedy="write it in full"
         )
     if not host:
         return None
@@ -77,5 +79,5 @@ def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
 def _browser(what: str, settings: Settings) -> Reason:
     protected = settings.protect.browser
     verdict = Verdict.ASK if protected else Verdict.ALLOW
-    said = f"a person is to see `{what}`" if protected else f"`{what}` needs no approval"
+    said = f"`{what}` needs a person's approval" if protected else f"`{what}` needs no approval"
     return by_setting(settings, StepCode.BROWSER, verdict, said, "protect.browser", protected)

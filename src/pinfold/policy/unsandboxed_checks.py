@@ -28,7 +28,7 @@ PROCESSES = "/proc"
 GIT_PROGRAM = "git"
 REPOSITORY_ENDS = ("", "/.git", ".git", ".git/.git")
 """What git tries behind the path of a repository."""
-INSIDE = "run it inside the fence"
+INSIDE = "run it in the sandbox"
 BETWEEN_PATHS = r"[=:@,;'\"()\[\]{}<>|&\s]+"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
@@ -57,7 +57,7 @@ def _writes(
         facts.deadline.require_time()
         paths = leads_to(word, directories, facts)
         if paths is None:
-            yield _ask(f"where `{word.source}` leads cannot be known, and it would be written", word.span)
+            yield _ask(f"the path of `{word.source}` is unknown, and it would be written", word.span)
             continue
         for path in paths:
             if reason := write_objection(path, context.settings, facts, word.span):
@@ -80,9 +80,7 @@ def write_objection(
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):
         return _ask(f"{path} lies in {git}, and {BLOCKED}", span, path, "filesystem.git_writes", settings)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
-        return _ask(
-            f"{path} lies outside of the workspace", span, path, "protect.outside_workspace", settings
-        )
+        return _ask(f"{path} is outside the workspace", span, path, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):
         return _ask(f"{path} is a dotfile", span, path, "protect.dotfiles", settings)
     return None
@@ -100,7 +98,9 @@ def _repository_objection(path: str, facts: Facts) -> str | None:
             if name := protected_by(inside, roots, facts.policy.protected):
                 return f"{path} is protected in a git repository, which {above} is: {name.why}"
         if not is_one and completes(folded(basename(below)), there):
-            return f"{path} would make {above} a git repository, and git runs what one tells it to"
+            return (
+                f"{path} would make {above} a git repository, and git runs programs that a repository names"
+            )
         below = above
     return None
 
@@ -140,14 +140,16 @@ def _reads(part: Command, directories: Directories, facts: Facts) -> Iterator[Re
         facts.deadline.require_time()
         paths = leads_to(word, directories, facts)
         if paths is None:
-            yield _ask(f"what `{word.source}` reads cannot be known; it may be something hidden", word.span)
+            yield _ask(f"the path of `{word.source}` is unknown, and it may be hidden", word.span)
             continue
         for path in paths:
             if pattern := hidden_by(path, facts.policy, facts.roots):
                 yield _hidden(path, pattern, word.span)
             elif part.reads_below and contains(path, PROCESSES):
                 yield _ask(
-                    f"it reads all of {path}, where {PROCESSES} has what processes keep", word.span, path
+                    f"it reads all of {path}, where {PROCESSES} shows what processes hold in memory",
+                    word.span,
+                    path,
                 )
             elif part.reads_below and (pattern := hides_something_below(path, facts)):
                 yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span, path)
@@ -190,9 +192,7 @@ def _pushes(part: Command, directories: Directories, facts: Facts) -> Iterator[R
     for word in part.operands[1:2]:
         paths = leads_to(_plain_path(word), directories, facts)
         if paths is None:
-            yield _ask(
-                f"which repository `{word.source}` is cannot be known, and its hooks may run", word.span
-            )
+            yield _ask(f"the repository `{word.source}` is unknown, and its hooks may run", word.span)
         for place in (f"{path}{end}" for path in paths or () for end in REPOSITORY_ENDS):
             if facts.files.is_there(f"{place}/HEAD"):
                 yield _ask(f"it pushes into {place}, whose hooks would run", word.span, place)

@@ -542,7 +542,7 @@ def names_that_are_refused_are_told(machine: Machine) -> None:
     by = f"{PLAIN}{program('curl')} -sS -m 20"
     for access, allow, remedy in (
         ("none", ALLOWED, 'set `network.access = "ask"`'),
-        ("rules", (), "name the host in `network.allow`"),
+        ("rules", (), "add the host to `network.allow`"),
         ("rules", ALLOWED, "add `evil.test` to `network.allow`"),
     ):
         with pages(False) as web, opened(access, allow) as session:
@@ -598,14 +598,14 @@ def asked_and_answered(_: Machine) -> None:
             assert (question.capability, question.host, question.port) == ("connect", "a.test", port)
             assert "a.test" in question.command
             refused = [(each.answered, each.why) for each in result.violations]
-            why = f"no rule speaks of a.test:{port}; a test said no"
+            why = f"a.test:{port} is not in `network.allow`; a test said no"
             assert refused == ([] if said == "WELCOME" else [("a test said no", why)])
             session.run(python(CONNECT, "a.test", port))
             assert len(person.asked) == 2  # once is for one command
     with banner() as port, opened("ask", allow) as session:
         result = session.run(python(CONNECT, "a.test", port))
         assert result.stdout.split() == ["ConnectionRefusedError"] * 2
-        why = f"no rule speaks of a.test:{port}; there is nobody to ask"
+        why = f"a.test:{port} is not in `network.allow`; there is nobody to ask"
         assert [(each.why, each.remedy, each.answered) for each in result.violations] == [
             (why, f"add `a.test:{port}` to `network.allow`", "")
         ]

@@ -417,7 +417,7 @@ def the_administrator_closes_the_network(machine: Machine) -> None:
 def a_user_chooses_by_word(_: Machine) -> None:
     """`ask`, `enabled` and `disabled` of other agents are `ask`, `all` and `none` here."""
     code = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2]))).recv(7))"
-    there = ["127.0.0.0/8"]  # where the name leads; no rule speaks of the name
+    there = ["127.0.0.0/8"]  # where the name leads; the is not in `network.allow` name
     with banner() as port:
         line = python(code, "a.test", port)
         for access, passes, asked in (

@@ -11,7 +11,7 @@ from typing import Any
 from pinfold.integrations.hooks import answer
 from tests.probe_module import probes_of, run
 
-CANNOT = "the fence cannot be held here"
+CANNOT = "the sandbox is not available here"
 
 
 def asked(line: str, agent: str = "claude-code", **more: object) -> tuple[str, str]:
