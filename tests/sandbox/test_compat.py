@@ -11,13 +11,13 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
 from pinfold.sandbox.linux.host.machine import ask_machine
-from pinfold.sandbox.operations import Group, Landlock, NoteReads, Place, Rule, Seccomp
-from pinfold.sandbox.plan import ALL, CHANGE, Places, plan_pen
+from pinfold.sandbox.linux.protocol.operations import Group, Landlock, LandlockRule, NoteReads, Seccomp
+from pinfold.sandbox.plan import ALL, CHANGE, ExistingPath, ExistingPaths, plan_pen
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
 
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
-PLAN = plan_pen(READ_ONLY, Places((Place("/work"),)))
+PLAN = plan_pen(READ_ONLY, ExistingPaths((ExistingPath("/work"),)))
 
 
 def machine(**facts: Any) -> Machine:
@@ -86,7 +86,7 @@ def test_only_pairs_of_unix_sockets_where_nobody_judges_a_connect(
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_reads_are_noted_by_a_warden_alone(listens: bool) -> None:
-    plan = plan_pen(READ_ONLY, Places((Place("/work"),)), notes_reads=True)
+    plan = plan_pen(READ_ONLY, ExistingPaths((ExistingPath("/work"),)), notes_reads=True)
     fitted, _ = fit(plan, machine(notification=Fact(listens)), READ_ONLY)
     assert bool(kinds(fitted, NoteReads)) is listens
 
@@ -94,19 +94,19 @@ def test_reads_are_noted_by_a_warden_alone(listens: bool) -> None:
 @pytest.mark.parametrize("delegated", [True, False])
 def test_limits_have_a_group_where_one_is_delegated(delegated: bool) -> None:
     policy = SandboxPolicy(READ_ONLY.type, limits=Limits(memory=1 << 20, processes=9))
-    plan = plan_pen(policy, Places((Place("/work"),)))
+    plan = plan_pen(policy, ExistingPaths((ExistingPath("/work"),)))
     fitted, _ = fit(plan, machine(cgroup=Fact(delegated)), policy)
     assert kinds(fitted, Group) == ([Group(1 << 20, 9)] if delegated else [])
     assert not kinds(PLAN, Group)
 
 
 def test_without_a_warden_commands_make_names_themselves() -> None:
-    plan = plan_pen(WORKSPACE, Places((Place("/work"),)))
+    plan = plan_pen(WORKSPACE, ExistingPaths((ExistingPath("/work"),)))
     (landlock,) = kinds(plan, Landlock)
-    assert Rule("/work", CHANGE) in landlock.rules
+    assert LandlockRule("/work", CHANGE) in landlock.rules
     fitted, _ = fit(plan, machine(wait_killable=Fact(False)), WORKSPACE)
     (landlock,) = kinds(fitted, Landlock)
-    assert Rule("/work", ALL) in landlock.rules
+    assert LandlockRule("/work", ALL) in landlock.rules
     assert not kinds(fitted, Seccomp)[0].watched
 
 

@@ -9,31 +9,30 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
-from pinfold.sandbox.operations import (
+from pinfold.sandbox.linux.protocol.keeper import Confinement
+from pinfold.sandbox.linux.protocol.message import decode, encode
+from pinfold.sandbox.linux.protocol.operations import (
     Bind,
     EnterRoot,
     Hide,
-    Kind,
     Landlock,
     NoteReads,
     Pin,
-    Place,
     Point,
     Protect,
     Seal,
     Seccomp,
-    as_data,
 )
-from pinfold.sandbox.plan import Places, Plan, plan_pen
+from pinfold.sandbox.plan import ExistingPath, ExistingPaths, Plan, plan_pen
 
 GOLDEN = Path(__file__).parent / "golden"
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
-WORK = Place("/home/u/code")
+WORK = ExistingPath("/home/u/code")
 
 
-def file(path: str) -> Place:
-    return Place(path, Kind.FILE)
+def file(path: str) -> ExistingPath:
+    return ExistingPath(path, "file")
 
 
 CASES = {
@@ -43,37 +42,45 @@ CASES = {
             additional_readwrite_paths=("/srv/cache",),
             limits=Limits(processes=512, memory=1 << 30),
         ),
-        Places(
-            (WORK, Place("/tmp/other")),
-            writable=(Place("/srv/cache"),),
-            readable=(file("/run/user/token"), Place("/usr/share")),
+        ExistingPaths(
+            (WORK, ExistingPath("/tmp/other")),
+            writable=(ExistingPath("/srv/cache"),),
+            readable=(file("/run/user/token"), ExistingPath("/usr/share")),
             sockets=(file("/run/service.sock"), file("/home/u/.agent.sock"), file("/home/u/.ssh/agent")),
-            protected=(Place(f"{WORK.path}/.git/hooks"), file(f"{WORK.path}/sub/.git/info/attributes")),
-            hidden=(Place("/home/u/.ssh"), file(f"{WORK.path}/.env")),
+            protected=(
+                ExistingPath(f"{WORK.path}/.git/hooks"),
+                file(f"{WORK.path}/sub/.git/info/attributes"),
+            ),
+            hidden=(ExistingPath("/home/u/.ssh"), file(f"{WORK.path}/.env")),
         ),
     ),
     "read-only": (
         READ_ONLY,
-        Places((WORK, Place("/tmp/other")), protected=(file(f"{WORK.path}/.git/config"),)),
+        ExistingPaths((WORK, ExistingPath("/tmp/other")), protected=(file(f"{WORK.path}/.git/config"),)),
     ),
-    "no-tmp": (SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True), Places((WORK,))),
+    "no-tmp": (
+        SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True),
+        ExistingPaths((WORK,)),
+    ),
     "worktree": (
         WORKSPACE,
-        Places(
+        ExistingPaths(
             (WORK,),
-            writable=(Place("/home/u/main/.git"),),
+            writable=(ExistingPath("/home/u/main/.git"),),
             protected=(
                 file(f"{WORK.path}/.git"),
                 file("/home/u/main/.git/HEAD"),
-                Place("/home/u/main/.git/hooks"),
+                ExistingPath("/home/u/main/.git/hooks"),
                 file("/home/u/main/.git/worktrees/code/gitdir"),
-                Place("/home/u/main/.git/worktrees/other"),
+                ExistingPath("/home/u/main/.git/worktrees/other"),
             ),
         ),
     ),
     "no-git": (
         SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True),
-        Places((WORK,), protected=(file(f"{WORK.path}/.git/config"), Place(f"{WORK.path}/a/.git/hooks"))),
+        ExistingPaths(
+            (WORK,), protected=(file(f"{WORK.path}/.git/config"), ExistingPath(f"{WORK.path}/a/.git/hooks"))
+        ),
     ),
 }
 
@@ -103,30 +110,30 @@ def test_reads_are_noted_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize("type_", [PolicyType.UNSPECIFIED, PolicyType.INSECURE_NONE])
 def test_what_describes_no_pen_is_refused(type_: PolicyType) -> None:
     with pytest.raises(ConfinementError):
-        plan_pen(SandboxPolicy(type=type_), Places((WORK,)))
+        plan_pen(SandboxPolicy(type=type_), ExistingPaths((WORK,)))
 
 
 @pytest.mark.parametrize("root", ["/", "/proc", "/proc/1", "/sys/kernel", "/dev", "/dev/pts"])
 def test_roots_that_no_pen_can_have(root: str) -> None:
     with pytest.raises(ConfinementError):
-        plan_pen(WORKSPACE, Places((Place(root),)))
+        plan_pen(WORKSPACE, ExistingPaths((ExistingPath(root),)))
 
 
 def test_shared_memory_may_hold_a_workspace() -> None:
-    plan = plan_pen(WORKSPACE, Places((Place("/dev/shm/work"),)))
-    assert Point("/dev/shm/work", Kind.DIRECTORY) in plan.operations
+    plan = plan_pen(WORKSPACE, ExistingPaths((ExistingPath("/dev/shm/work"),)))
+    assert Point("/dev/shm/work", "directory") in plan.operations
 
 
 names = st.sampled_from(["a", "b", ".git", "hooks", "config", "tmp", "run", "home"])
 paths = st.lists(names, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
-found = st.lists(paths.map(Place), max_size=4).map(tuple)
+found = st.lists(paths.map(ExistingPath), max_size=4).map(tuple)
 policies = st.builds(
     SandboxPolicy,
     type=st.sampled_from([PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY]),
     block_git_writes=st.booleans(),
     disable_tmp_write=st.booleans(),
 )
-places = st.builds(Places, found, found, found, found, found)
+places = st.builds(ExistingPaths, found, found, found, found, found)
 
 
 def covers(path: str, top: str) -> bool:
@@ -134,7 +141,7 @@ def covers(path: str, top: str) -> bool:
 
 
 @given(policies, places)
-def test_what_is_hidden_is_hidden_last(policy: SandboxPolicy, where: Places) -> None:
+def test_what_is_hidden_is_hidden_last(policy: SandboxPolicy, where: ExistingPaths) -> None:
     operations = plan_pen(policy, where).operations
     for hidden in where.hidden:
         place = operations.index(Hide(hidden.path, hidden.kind))
@@ -149,7 +156,7 @@ OWN = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 @given(policies, places)
-def test_what_is_protected_is_under_a_read_only_mount(policy: SandboxPolicy, where: Places) -> None:
+def test_what_is_protected_is_under_a_read_only_mount(policy: SandboxPolicy, where: ExistingPaths) -> None:
     operations = plan_pen(policy, where).operations
     writable = {
         operation.path for operation in operations if isinstance(operation, Bind) and operation.writable
@@ -161,14 +168,16 @@ def test_what_is_protected_is_under_a_read_only_mount(policy: SandboxPolicy, whe
 
 
 @given(policies, places)
-def test_read_only_mode_opens_nothing(policy: SandboxPolicy, where: Places) -> None:
+def test_read_only_mode_opens_nothing(policy: SandboxPolicy, where: ExistingPaths) -> None:
     operations = plan_pen(policy, where).operations
     if policy.type is PolicyType.WORKSPACE_READONLY:
         assert not any(isinstance(operation, Bind) and operation.writable for operation in operations)
 
 
 @given(policies, places)
-def test_parents_come_before_children_and_covers_are_sealed(policy: SandboxPolicy, where: Places) -> None:
+def test_parents_come_before_children_and_covers_are_sealed(
+    policy: SandboxPolicy, where: ExistingPaths
+) -> None:
     operations = plan_pen(policy, where).operations
     mounted: list[str] = []
     for operation in operations:
@@ -183,7 +192,7 @@ def test_parents_come_before_children_and_covers_are_sealed(policy: SandboxPolic
 
 @given(policies, places)
 def test_what_may_only_be_read_is_opened_by_nothing_that_comes_later(
-    policy: SandboxPolicy, where: Places
+    policy: SandboxPolicy, where: ExistingPaths
 ) -> None:
     operations = plan_pen(policy, where).operations
     open_ = {each.path for each in operations if isinstance(each, Bind) and each.writable}
@@ -202,14 +211,16 @@ def test_a_plan_is_plain_data_for_the_keeper() -> None:
     import marshal
 
     plan = plan_pen(*CASES["workspace"])
-    data = tuple(as_data(operation) for operation in plan.operations)
-    assert marshal.loads(marshal.dumps(data)) == data  # type: ignore[arg-type]
+    sent = marshal.dumps(encode(Confinement(plan.operations)))
+    assert decode(marshal.loads(sent)) == Confinement(plan.operations)
 
 
 def test_five_thousand_protected_paths_plan_quickly() -> None:
     import time
 
-    where = Places((WORK,), protected=tuple(file(f"{WORK.path}/d{n}/.git/config") for n in range(5000)))
+    where = ExistingPaths(
+        (WORK,), protected=tuple(file(f"{WORK.path}/d{n}/.git/config") for n in range(5000))
+    )
     began = time.process_time()
     plan = plan_pen(WORKSPACE, where)
     assert sum(isinstance(operation, Protect) for operation in plan.operations) == 5000
@@ -220,7 +231,7 @@ def test_five_thousand_protected_paths_plan_quickly() -> None:
 @pytest.mark.parametrize("granted", ["/tmp", "/var", "/var/tmp", "/dev/shm"])
 def test_in_what_is_granted_nobody_but_the_warden_makes_names(granted: str) -> None:
     """Though a pen has a directory of its own there otherwise, or in it, where commands make them."""
-    plan = plan_pen(WORKSPACE, Places((WORK,), writable=(Place(granted),)))
+    plan = plan_pen(WORKSPACE, ExistingPaths((WORK,), writable=(ExistingPath(granted),)))
     (landlock,) = (operation for operation in plan.operations if isinstance(operation, Landlock))
     open_ = [rule.path for rule in landlock.rules if "make" in rule.access]
     assert not [path for path in open_ if f"{path}/".startswith(f"{granted}/")]
@@ -228,5 +239,5 @@ def test_in_what_is_granted_nobody_but_the_warden_makes_names(granted: str) -> N
 
 def test_what_disables_tmp_disables_one_that_is_granted() -> None:
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True)
-    plan = plan_pen(policy, Places((WORK,), writable=(Place("/tmp"),)))
+    plan = plan_pen(policy, ExistingPaths((WORK,), writable=(ExistingPath("/tmp"),)))
     assert Bind("/tmp", True) not in plan.operations and plan.temporary is None

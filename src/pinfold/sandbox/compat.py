@@ -12,7 +12,14 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
-from pinfold.sandbox.operations import Group, Landlock, NoteReads, Operation, Rule, Seccomp
+from pinfold.sandbox.linux.protocol.operations import (
+    Group,
+    Landlock,
+    LandlockRule,
+    NoteReads,
+    Operation,
+    Seccomp,
+)
 from pinfold.sandbox.plan import ALL, CHANGE, Plan
 from pinfold.sandbox.remedies import remedy
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
@@ -78,9 +85,9 @@ def _has_warden(machine: Machine) -> bool:
     return listens and machine.landlock >= LANDLOCK_WITH_REFER
 
 
-def _unwatched(rule: Rule) -> Rule:
+def _unwatched(rule: LandlockRule) -> LandlockRule:
     """Where no warden makes names, whoever may change a place makes them."""
-    return Rule(rule.path, ALL) if rule.access == CHANGE else rule
+    return LandlockRule(rule.path, ALL) if rule.access == CHANGE else rule
 
 
 def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:

@@ -1,8 +1,7 @@
-"""From a policy to the ordered operations that build its pen. Pure: whoever plans touches nothing.
+"""From a policy to the ordered operations that build its pen. Pure: planning touches nothing.
 
-`plan_pen` is told what lies around (`Places`: real paths, and whether each is a file or a directory) and
-answers a `Plan`, a value that prints, compares and travels. `sandbox.linux` carries it out in this very
-order; it decides nothing more.
+`plan_pen` gets `ExistingPaths` (real paths, and whether each is a file or a directory) and returns a `Plan`,
+which prints, compares and travels. `sandbox.linux` carries it out in this order; it decides nothing more.
 
 The order is the meaning: the whole machine read-only; our own /proc, /dev and /tmp over it; then the writable
 roots; then, in them, other grants and what is protected; last what is hidden, so that no grant ever uncovers
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
-from pinfold.sandbox.operations import (
+from pinfold.sandbox.linux.protocol.operations import (
     Bind,
     Cover,
     DropPowers,
@@ -27,15 +26,14 @@ from pinfold.sandbox.operations import (
     Hide,
     Kind,
     Landlock,
+    LandlockRule,
     Limit,
     NoteReads,
     Operation,
     Pin,
-    Place,
     Point,
     Protect,
     ReadOnlyRoot,
-    Rule,
     Seal,
     Seccomp,
     Show,
@@ -63,18 +61,23 @@ ALL = (*CHANGE, "make", "refer")
 """In roots nobody but the warden makes names, so that it sees each; a private /tmp needs no such care."""
 
 
-class Places(Struct, frozen=True):
+class ExistingPath(Struct, frozen=True):
+    path: str
+    kind: Kind = "directory"
+
+
+class ExistingPaths(Struct, frozen=True):
     """What the file system has of what a policy names. Every path is absolute, real, and exists."""
 
-    roots: tuple[Place, ...]
-    writable: tuple[Place, ...] = ()
-    readable: tuple[Place, ...] = ()
-    sockets: tuple[Place, ...] = ()
+    roots: tuple[ExistingPath, ...]
+    writable: tuple[ExistingPath, ...] = ()
+    readable: tuple[ExistingPath, ...] = ()
+    sockets: tuple[ExistingPath, ...] = ()
     """Sockets of the machine that the policy grants."""
     agents: tuple[str, ...] = ()
     """Where ssh agents listen, by what the user's environment and running programs say."""
-    protected: tuple[Place, ...] = ()
-    hidden: tuple[Place, ...] = ()
+    protected: tuple[ExistingPath, ...] = ()
+    hidden: tuple[ExistingPath, ...] = ()
     placed: tuple[str, ...] = ()
     """Paths that only their place hides or protects."""
     links: tuple[str, ...] = ()
@@ -100,7 +103,7 @@ class Plan(Struct, frozen=True):
 
 def plan_pen(
     policy: SandboxPolicy,
-    places: Places,
+    places: ExistingPaths,
     *,
     asks: bool = False,
     notes_reads: bool = False,
@@ -133,11 +136,11 @@ def plan_pen(
     )
 
 
-def _unhidden(places: Places) -> Places:
+def _unhidden(places: ExistingPaths) -> ExistingPaths:
     """Without the roots and grants that lie in something hidden: no grant uncovers it."""
     hidden = {place.path for place in places.hidden}
 
-    def seen(found: tuple[Place, ...]) -> tuple[Place, ...]:
+    def seen(found: tuple[ExistingPath, ...]) -> tuple[ExistingPath, ...]:
         return tuple(place for place in found if place.path not in hidden and not _within(place.path, hidden))
 
     return replace(
@@ -168,26 +171,26 @@ def require_possible(writable: Iterable[str]) -> None:
             )
 
 
-def _machine(places: Places, tmp: bool) -> Iterator[Operation]:
+def _machine(places: ExistingPaths, tmp: bool) -> Iterator[Operation]:
     yield ReadOnlyRoot()
     yield Show("proc", "/proc")
     yield Show("dev", "/dev")
     yield from (Cover(path) for path in _covers(places, tmp))
     if tmp:
         yield from (Show(path[1:].replace("/", "-"), path) for path in TEMPORARY if path in places.machine)
-    yield from (Hide(path, Kind.DIRECTORY) for path in KERNEL_WINDOWS if path in places.machine)
+    yield from (Hide(path, "directory") for path in KERNEL_WINDOWS if path in places.machine)
 
 
-def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
+def _covers(places: ExistingPaths, tmp: bool) -> tuple[str, ...]:
     taken_away = (*COVERED, *(() if tmp else TEMPORARY))
     return (*(path for path in taken_away if path in places.machine), *places.closed)
 
 
-Granted = dict[str, tuple[Place, bool]]
+Granted = dict[str, tuple[ExistingPath, bool]]
 """By its path: what a pen has of the machine's that is more than to be looked at, and whether to write."""
 
 
-def _granted(places: Places, writable: tuple[Place, ...]) -> Granted:
+def _granted(places: ExistingPaths, writable: tuple[ExistingPath, ...]) -> Granted:
     granted = {place.path: (place, True) for place in writable}
     for place in (*places.roots, *places.readable, *places.sockets):
         granted.setdefault(place.path, (place, False))
@@ -198,7 +201,7 @@ def _tops(granted: Granted) -> set[str]:
     return {path for path, (_, may_write) in granted.items() if may_write}
 
 
-def _binds(places: Places, granted: Granted) -> Iterator[Operation]:
+def _binds(places: ExistingPaths, granted: Granted) -> Iterator[Operation]:
     """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
     tops = _tops(granted)
     uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY, *places.closed)
@@ -213,7 +216,7 @@ def _binds(places: Places, granted: Granted) -> Iterator[Operation]:
             yield Bind(path, may_write)
 
 
-def _inside(policy: SandboxPolicy, places: Places, granted: Granted) -> Iterator[Operation]:
+def _inside(policy: SandboxPolicy, places: ExistingPaths, granted: Granted) -> Iterator[Operation]:
     """In writable roots: other grants, read-only over what is protected, links that lead to such, and the
     parents of all held in place, so that none is moved aside: a link may then lead elsewhere, too.
 
@@ -252,7 +255,7 @@ def _may_write_at(path: str, granted: Granted) -> bool:
     return path in granted and granted[path][1]
 
 
-def _kept_in_place(policy: SandboxPolicy, places: Places, tops: set[str]) -> set[str]:
+def _kept_in_place(policy: SandboxPolicy, places: ExistingPaths, tops: set[str]) -> set[str]:
     """The parents of what is hidden, or protected for where it lies: elsewhere the next pen would not do so,
     and what is moved about while a pen is planned is seen nowhere. And those of ignore files, which are not
     looked for everywhere."""
@@ -278,12 +281,12 @@ def _pins(path: str, tops: set[str]) -> Iterator[str]:
     yield from (f"{root}/{'/'.join(parts[:end])}" for end in range(first + 1, len(parts) + 1))
 
 
-def _git_directory(place: Place) -> Place:
+def _git_directory(place: ExistingPath) -> ExistingPath:
     """The whole `.git` that something protected lies in."""
     head, git, _ = f"{place.path}/".partition("/.git/")
     if not git or place.path == f"{head}/.git":
         return place
-    return Place(f"{head}/.git", Kind.DIRECTORY)
+    return ExistingPath(f"{head}/.git", "directory")
 
 
 def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
@@ -300,22 +303,26 @@ def _group(policy: SandboxPolicy) -> Iterator[Group]:
         yield Group(policy.limits.memory, policy.limits.processes)
 
 
-def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:
+def _rules(places: ExistingPaths, tmp: bool, writable: tuple[ExistingPath, ...]) -> tuple[LandlockRule, ...]:
     roots = [place.path for place in _sorted(writable)]
     shown = (SHARED_MEMORY, *(path for path in TEMPORARY if tmp and path in places.machine))
     # Where a root lies over one of these, or it lies in a root, it is the machine's own.
     own = tuple(path for path in shown if path not in roots and not _within(path, roots))
     return (
-        Rule("/", READ),
-        Rule("/proc", WRITE),
-        Rule("/dev", (*WRITE, "device")),
+        LandlockRule("/", READ),
+        LandlockRule("/proc", WRITE),
+        LandlockRule("/dev", (*WRITE, "device")),
         # What Landlock grants above a root holds in the root too.
-        *(Rule(path, CHANGE if any(_within(root, (path,)) for root in roots) else ALL) for path in own),
-        *(Rule(path, CHANGE) for path in roots),
+        *(LandlockRule(path, CHANGE if _has_one(path, roots) else ALL) for path in own),
+        *(LandlockRule(path, CHANGE) for path in roots),
     )
 
 
-def _sorted(places: Iterable[Place]) -> list[Place]:
+def _has_one(path: str, roots: Iterable[str]) -> bool:
+    return any(_within(root, (path,)) for root in roots)
+
+
+def _sorted(places: Iterable[ExistingPath]) -> list[ExistingPath]:
     return sorted(places, key=lambda place: place.path)
 
 

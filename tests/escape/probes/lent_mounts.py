@@ -18,7 +18,7 @@ from tests.session.probes.run import opened
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Running
-from pinfold.sandbox.linux.keeper.resume_stopped import BUILDER
+from pinfold.sandbox.linux.protocol.command import BUILDER
 
 HOME = os.environ.get("HOME", "")
 RULES = name_rules(())

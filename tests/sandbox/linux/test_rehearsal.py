@@ -13,13 +13,15 @@ import gc, os, sys
 from pinfold.kernel.process import close_all_but
 from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.linux.keeper import build_pen
-from pinfold.sandbox.linux.warden import config, remount
+from pinfold.sandbox.linux.protocol.operations import Landlock, LandlockRule, Seccomp
+from pinfold.sandbox.linux.warden import config, mount_guard
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
 gc.disable()
 config.HOST, config.BOUND = "", os.getcwd()
-remount.EMPTY = remount.VOID = os.getcwd()
-operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
+mount_guard.EMPTY = mount_guard.VOID = os.getcwd()
+rule = LandlockRule(os.getcwd(), ("write", "make", "remove"))
+operations = (Landlock((rule,)), Seccomp("x", watched=True, asks=True))
 neighbours = Neighbours()
 build_pen.rehearse(operations, name_rules(()), neighbours)
 made = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{number}")]

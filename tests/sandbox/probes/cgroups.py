@@ -15,6 +15,8 @@ from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.host.machine import ask_machine
 from pinfold.sandbox.linux.host.session import LinuxSession
 from pinfold.sandbox.linux.keeper.cgroups import NAME
+from pinfold.sandbox.linux.protocol.keeper import KeeperRequest, NewPen
+from pinfold.sandbox.linux.protocol.operations import Group
 from tests.patience import wait_until
 from tests.probe_module import probes_of, run
 
@@ -24,10 +26,10 @@ POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 class Grouping(Keeping):
     """Asks for a group that limits nothing with each pen: for which no controller is needed."""
 
-    def ask(self, request: object, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
-        match request:
-            case ("pen", number, tuple(operations), *rest):
-                request = ("pen", number, (*operations, ("group", None, None)), *rest)
+    def ask(self, request: KeeperRequest, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
+        if isinstance(request, NewPen):
+            session, operations, *rest = request.values()
+            request = NewPen(session, (*operations, Group(None, None)), *rest)
         return super().ask(request, ways)
 
 

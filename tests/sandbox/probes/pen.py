@@ -31,8 +31,9 @@ from pinfold.sandbox.linux.host.command import receive_terminal
 from pinfold.sandbox.linux.host.granter_client import GranterClient
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.command import RLIMIT_RTTIME
 from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, MakeChange
-from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
+from pinfold.sandbox.linux.protocol.keeper import EndBuilt, KeeperRequest, NameRules, NewPen, NotBuilt
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import LIVING, OPEN, SKIPPED, among_themselves, probes_of, run
 from tests.processes import is_alive, kill, processes_of, status_of, wardens_of
@@ -398,15 +399,13 @@ def a_swapped_link_opens_nothing() -> None:
     session = bench.backend.open_session([work, f"{work}/inner"])
     session.run(bench.request("true"))
     from pinfold.sandbox.linux.host.paths import look
-    from pinfold.sandbox.operations import as_data
     from pinfold.sandbox.plan import plan_pen
 
     plan = plan_pen(WORKSPACE, look(WORKSPACE, [work, f"{work}/inner"]))
     os.rmdir("inner")
     os.symlink(victim, "inner")
-    operations = tuple(as_data(operation) for operation in plan.operations)
     try:
-        bench.session.keeping.ask(("pen", bench.session.number, operations, (), False, {}))
+        bench.session.keeping.ask(NewPen(bench.session.number, plan.operations, NameRules(()), False, {}))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:
@@ -892,9 +891,14 @@ def what_no_program_can_be_given_ends_nothing_else() -> None:
 def an_odd_question_does_not_end_the_keeper() -> None:
     bench = Bench()
     keeping = bench.session.keeping
-    unknown: tuple[object, ...] = (("close", 12345), ("pen", 12345, (), ()))
-    for odd in (*unknown, ("pen", bench.session.number, (1,), ())):
-        assert keeping._exchange(odd)[0][0] == "failed"  # type: ignore[index]
+    nothing: Any = (1,)
+    for odd in (
+        KeeperRequest(),
+        EndBuilt(12345),
+        NewPen(12345, (), NameRules(()), False, {}),
+        NewPen(bench.session.number, nothing, NameRules(()), False, {}),
+    ):
+        assert isinstance(keeping._exchange(odd)[0], NotBuilt)
     assert bench.out("echo hi") == "hi\n"
 
 

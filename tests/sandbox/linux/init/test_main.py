@@ -10,7 +10,7 @@ from tests.kernel.child import in_child
 from pinfold.kernel.socket_diag import sockets_of
 from pinfold.sandbox.linux.init.main import send_socket
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.status import DIAGNOSIS, LEFT, STREAM
+from pinfold.sandbox.linux.protocol.command import DIAGNOSIS, LEFT, STREAM
 
 
 def answer_of(prepare: Callable[[], None], wanted: int = STREAM) -> tuple[bytes, list[int]]:

@@ -7,6 +7,7 @@ import pytest
 
 from pinfold.sandbox.linux.keeper.builders import finish
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.keeper import Ready
 
 
 def said_and_gone(ours: socket.socket, theirs: socket.socket) -> None:
@@ -14,7 +15,7 @@ def said_and_gone(ours: socket.socket, theirs: socket.socket) -> None:
     channel.name_senders(ours, True)
     pid = os.fork()
     if pid == 0:
-        channel.send(theirs, ("ready",), (theirs.fileno(),))
+        channel.send(theirs, Ready(), (theirs.fileno(),))
         os._exit(0)
     os.waitpid(pid, 0)
 

@@ -3,25 +3,26 @@
 import pytest
 
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.keeper import BuilderReport, NotReady, Ready
 
 
 def test_last_words_are_heard_though_the_speaker_had_not_read_all() -> None:
     ours, theirs = channel.pair()
     with ours:
-        channel.send(ours, ("plan",))
+        channel.send(ours, Ready())
         with theirs:
-            channel.send(theirs, ("failed", "why"))
-        assert channel.receive_any(ours)[:2] == (("failed", "why"), [])
+            channel.send(theirs, NotReady("why"))
+        assert channel.receive(ours, BuilderReport) == (NotReady("why"), [])
         with pytest.raises(channel.Closed):
-            channel.receive_any(ours)[:2]
+            channel.receive(ours, BuilderReport)
 
 
 def test_who_leaves_without_a_word_is_gone() -> None:
     ours, theirs = channel.pair()
     with ours:
-        channel.send(ours, ("plan",))
+        channel.send(ours, Ready())
         theirs.close()
         with pytest.raises(channel.Closed):
-            channel.receive_any(ours)[:2]
+            channel.receive(ours, BuilderReport)
         with pytest.raises(channel.Closed):
-            channel.send(ours, ("plan",))
+            channel.send(ours, Ready())

@@ -48,8 +48,8 @@ from pinfold.kernel.files import (
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.git_repositories import completes, is_git_by_name
 from pinfold.model.protected_names import folded
-from pinfold.sandbox.linux.keeper.lifecycle import serve_alone
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.child_process import serve_alone
 from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
     COMPLETES,
@@ -61,6 +61,7 @@ from pinfold.sandbox.linux.protocol.file_change import (
     GranterRequest,
     file_id,
 )
+from pinfold.sandbox.linux.protocol.keeper import Ready
 from pinfold.sandbox.linux.protocol.rename_lock import kept_still
 
 NAME = "pinfold-hand"
@@ -85,7 +86,7 @@ def serve(host: socket.socket) -> None:
     capabilities.drop_all()
     serve_alone(keeper)
     granter = Granter()
-    channel.send(host, ("ready",))
+    channel.send(host, Ready())
     while True:
         request, _ = channel.receive(host, GranterRequest)
         error, made = granter.answer(request)

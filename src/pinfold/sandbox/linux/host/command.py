@@ -14,7 +14,7 @@ from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.command_io import Pump
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.linux.host.pen import Pen
-from pinfold.sandbox.linux.protocol.status import EXITED, SIGNALLED, STATUS
+from pinfold.sandbox.linux.protocol.command import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.running_command import PumpedCommand
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import ChangeDone, GranterRequest
+from pinfold.sandbox.linux.protocol.keeper import NewGranter
 
 PATIENCE = 30.0
 """Seconds that the granter may take."""
@@ -30,7 +31,7 @@ class GranterClient:
                 if self.closed:
                     raise channel.Closed
                 if self.way is None:
-                    self.number, _, (self.way,) = self.keeping.ask(("hand",))
+                    self.number, _, (self.way,) = self.keeping.ask(NewGranter())
                     self.way.settimeout(PATIENCE)
                 channel.send(self.way, request)
                 done, descriptors = channel.receive(self.way, ChangeDone)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.status import (
+from pinfold.sandbox.linux.protocol.command import (
     CARRIED,
     DIAGNOSIS,
     LEFT,

@@ -14,6 +14,15 @@ from errno import EMFILE
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host import spawn_keeper
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.keeper import (
+    Built,
+    EndBuilt,
+    KeeperReply,
+    KeeperRequest,
+    NotBuilt,
+    NumberedReply,
+    NumberedRequest,
+)
 from pinfold.sandbox.threads import require_free
 
 
@@ -47,14 +56,14 @@ class Keeping:
         if os.getpid() != self.owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
-    def ask(self, request: object, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
+    def ask(self, request: KeeperRequest, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
         """A session or a pen: its number, its first process, and the ways to it, a pen's warden and its gate.
 
         Descriptors that we have no room for are lost on their way (unix(7)); what was made is ended then.
         """
         answer, descriptors = self._exchange(request)
         match answer:
-            case ("made", int(number), int(pid)):
+            case Built(number, pid):
                 found = [_socket.socket(fileno=descriptor) for descriptor in descriptors]
                 if len(found) == ways:
                     return number, pid, found
@@ -62,7 +71,7 @@ class Keeping:
                     way.close()
                 self.close(number)
                 raise ConfinementError(f"no pen could be held: {os.strerror(EMFILE)}; nothing was run")
-            case ("failed", str(why)):
+            case NotBuilt(why):
                 raise ConfinementError(
                     f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
                 )
@@ -71,21 +80,21 @@ class Keeping:
     def close(self, number: int) -> None:
         """Ends a session or a pen, and everything in it."""
         try:
-            self._exchange(("close", number))
+            self._exchange(EndBuilt(number))
         except ConfinementError:
             return  # the keeper is gone, and with it all that it kept
 
-    def _exchange(self, request: object) -> tuple[object, list[int]]:
+    def _exchange(self, request: KeeperRequest) -> tuple[KeeperReply, list[int]]:
         self.require_own()
         require_free(self.lock)
         with self.lock:
             self.asked += 1
             try:
-                channel.send(self.control, (self.asked, request))
+                channel.send(self.control, NumberedRequest(self.asked, request))
                 while True:
-                    (number, answer), descriptors = channel.receive_any(self.control)[:2]
-                    if number == self.asked:
-                        return answer, descriptors
+                    answer, descriptors = channel.receive(self.control, NumberedReply)
+                    if answer.number == self.asked:
+                        return answer.reply, descriptors
                     # Whoever asked has gone: what was made ends as soon as nobody holds the way to it.
                     for descriptor in descriptors:
                         os.close(descriptor)

@@ -39,7 +39,7 @@ from pinfold.kernel.socket_memory import are_orphans_many, is_memory_short, most
 from pinfold.model.codes import ViolationCode
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux.host.init_client import PidOne
-from pinfold.sandbox.linux.protocol.status import FIRST_TAG, RLIMIT_RTTIME
+from pinfold.sandbox.linux.protocol.command import FIRST_TAG, RLIMIT_RTTIME
 
 Usage = Counter[int]
 """Of each process, by its pid; of those that cannot be looked into together, by `UNSEEN`."""

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.operations import Kind, Place
-from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, SHARED_MEMORY, Places
+from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, SHARED_MEMORY, ExistingPath, ExistingPaths
 
 
 def look(
@@ -22,13 +21,13 @@ def look(
     writable: Iterable[str] = (),
     placed: tuple[str, ...] = (),
     links: tuple[str, ...] = (),
-) -> Places:
+) -> ExistingPaths:
     """What is there of a policy's paths. A missing root is an error, a missing grant is none.
 
     Preconditions: the policy's paths were resolved when they were judged. One that leads elsewhere by now is
     no grant: a command may have put a link there.
     """
-    return Places(
+    return ExistingPaths(
         roots=tuple(_root(path) for path in roots),
         writable=_found(_straight((*policy.additional_readwrite_paths, *writable))),
         readable=_found(_straight(policy.additional_readonly_paths)),
@@ -45,7 +44,7 @@ def look(
     )
 
 
-def open_own(places: Places, home: str) -> Places:
+def open_own(places: ExistingPaths, home: str) -> ExistingPaths:
     """What root's commands may read although the machine's tree is closed to them: what is granted, the home,
     and the Python that pinfold runs by."""
     replaced = (*COVERED, *TEMPORARY, SHARED_MEMORY)
@@ -74,7 +73,7 @@ def _closed_above(path: str, opened: Collection[str]) -> str:
     return found
 
 
-def _root(path: str) -> Place:
+def _root(path: str) -> ExistingPath:
     if not os.path.isabs(path):
         raise ConfinementError(f"the root {path!r} is not an absolute path")
     place = place_of(path)
@@ -87,7 +86,7 @@ def _root(path: str) -> Place:
     return place
 
 
-def _found(paths: Iterable[str]) -> tuple[Place, ...]:
+def _found(paths: Iterable[str]) -> tuple[ExistingPath, ...]:
     return tuple({place: None for path in paths if (place := place_of(path))})
 
 
@@ -95,7 +94,7 @@ def _straight(paths: Iterable[str]) -> Iterator[str]:
     return (path for path in paths if real_path(path) == os.path.normpath(path))
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> ExistingPath | None:
     """Where a path leads once every link is followed; None if that is nowhere."""
     real = real_path(path)
     try:
@@ -103,7 +102,7 @@ def place_of(path: str) -> Place | None:
     except PermissionError:
         # A command may have closed the directory above, to open it again once nobody hides what is in it.
         # Whoever builds the pen can look past that, and sees by itself which kind of thing it is.
-        return Place(real, Kind.DIRECTORY)
+        return ExistingPath(real, "directory")
     except OSError:
         return None
-    return None if stat.S_ISLNK(mode) else Place(real, Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.FILE)
+    return None if stat.S_ISLNK(mode) else ExistingPath(real, "directory" if stat.S_ISDIR(mode) else "file")

@@ -18,15 +18,14 @@ from pinfold.sandbox.enforcement import Enforcement, Layer
 from pinfold.sandbox.linux.host.agent_servers import agents_among
 from pinfold.sandbox.linux.host.mount_check import Held, hold
 from pinfold.sandbox.linux.host.paths import look, open_own
-from pinfold.sandbox.operations import as_data
+from pinfold.sandbox.linux.protocol.keeper import NameRules
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
 
 class Draft(NamedTuple):
     plan: Plan
     enforcement: Enforcement
-    operations: tuple[tuple[object, ...], ...]
-    names: tuple[tuple[object, ...], ...]
+    names: NameRules
     asks: bool
     leads_out: bool
     lent: dict[int, str]
@@ -40,8 +39,8 @@ class Draft(NamedTuple):
 
         Preconditions: what the other one holds is still the same (`is_held`).
         """
-        ours = (self.operations, self.names, self.asks, self.leads_out, self.lent)
-        theirs = (then.operations, then.names, then.asks, then.leads_out, then.lent)
+        ours = (self.plan.operations, self.names, self.asks, self.leads_out, self.lent)
+        theirs = (then.plan.operations, then.names, then.asks, then.leads_out, then.lent)
         return bool(self.held and then.held) and ours == theirs
 
 
@@ -80,8 +79,7 @@ def draft(
     return Draft(
         plan,
         enforcement,
-        tuple(as_data(operation) for operation in plan.operations),
-        tuple(rule.plain() for rule in found.names),
+        NameRules(tuple(rule.plain() for rule in found.names)),
         asks,
         leads_out,
         outside.lent_ports(policy) if outside and leads_out else {},

@@ -31,8 +31,9 @@ from pinfold.sandbox.linux.host.pen_draft import Draft, draft
 from pinfold.sandbox.linux.host.start_command import Start
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.command import FIRST_TAG
+from pinfold.sandbox.linux.protocol.keeper import NewPen, NewSession, OutletMade
 from pinfold.sandbox.linux.protocol.pen_registry import building
-from pinfold.sandbox.linux.protocol.status import FIRST_TAG
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.threads import require_free
 
@@ -78,7 +79,7 @@ class LinuxSession:
         self.unheard: list[_socket.socket] = []
         """What hears the session's questions about names, and nobody listens to yet."""
         self.closed = False
-        self.number, self.pid, (control,) = keeping.ask(("session",))
+        self.number, self.pid, (control,) = keeping.ask(NewSession())
         self.pid_one = PidOne(control)
         self.overuse: OveruseFinder | None = None
 
@@ -157,7 +158,7 @@ class LinuxSession:
             self.pid_one.bound(policy.limits.processes)
         leads_out = wanted.leads_out
         number, pid, ways = self.keeping.ask(
-            ("pen", self.number, wanted.operations, wanted.names, leads_out, wanted.lent),
+            NewPen(self.number, wanted.plan.operations, wanted.names, leads_out, wanted.lent),
             3 if leads_out else 2,
         )
         handle = -1
@@ -191,9 +192,9 @@ class LinuxSession:
     ) -> None:
         """Somebody hears what is wanted outside, from here on by the gate's way. Raises OSError."""
         try:
-            (_, is_first), resolvers = channel.receive_any(gate)[:2]
+            outlet, resolvers = channel.receive(gate, OutletMade)
             self.unheard += [_socket.socket(fileno=descriptor) for descriptor in resolvers]
-            if len(resolvers) != is_first:
+            if len(resolvers) != outlet.is_first:
                 raise OSError(EMFILE, os.strerror(EMFILE))
             outside.attend(str(number), policy, gate, refusals.add)
         except BaseException:

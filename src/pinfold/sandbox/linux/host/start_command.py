@@ -18,8 +18,15 @@ from pinfold.sandbox.exec_failed import Unstarted
 from pinfold.sandbox.linux.host.command import PennedCommand, Session, receive_terminal
 from pinfold.sandbox.linux.host.pen import Pen, PenGone
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.status import FAILED, NO_DIRECTORY, RLIMIT_RTTIME, STARTED, STATUS
-from pinfold.sandbox.operations import Limit
+from pinfold.sandbox.linux.protocol.command import (
+    FAILED,
+    NO_DIRECTORY,
+    RLIMIT_RTTIME,
+    STARTED,
+    STATUS,
+    StartCommand,
+)
+from pinfold.sandbox.linux.protocol.operations import Limit, of_kind
 
 if TYPE_CHECKING:
     import socket
@@ -79,14 +86,14 @@ class Start:
 
     def _tagged(self, environment: dict[str, str], status: int) -> tuple[int, int, int]:
         """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
-        arguments = arguments_of(self.request)
+        arguments = tuple(arguments_of(self.request))
         with self.pen.lock:
             tag = self.session.next_tag(self.pen, self.request)
             try:
                 self.pen.signal(signal.SIGCONT)
                 self._tag(tag)
                 told = None if environment == self.pen.last_environment else environment
-                message = (arguments, self.request.cwd, told, self.request.terminal)
+                message = StartCommand(arguments, self.request.cwd, told, self.request.terminal)
                 # Whoever is interrupted (Ctrl-C) does not know whether it was told.
                 self.pen.last_environment = None
                 channel.send(self.pen.control, message, tuple(self.theirs))
@@ -138,7 +145,7 @@ class Start:
         """The limit of the policy's that is behind it, as far as anybody can tell."""
         bounds = {errno.ENOMEM: ("data", "memory", " bytes"), errno.EAGAIN: ("nproc", "processes", "")}
         resource, setting, unit = bounds.get(error, ("", "", ""))
-        limits = (each for each in self.pen.plan.operations if isinstance(each, Limit))
+        limits = of_kind(self.pen.plan.operations, Limit)
         found = next((each.value for each in limits if each.resource == resource), None)
         return "" if found is None else f"; `limits.{setting}` is {found:,}{unit}"
 

@@ -19,7 +19,7 @@ from pinfold.sandbox.linux.init.closed_tree import ClosedTree
 from pinfold.sandbox.linux.init.session_root import build_rooms
 from pinfold.sandbox.linux.init.tags import bound, carried, kill_tagged
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.status import (
+from pinfold.sandbox.linux.protocol.command import (
     CARRIED,
     DIAGNOSIS,
     LEFT,
@@ -29,6 +29,7 @@ from pinfold.sandbox.linux.protocol.status import (
     STREAM,
     TAGGED,
 )
+from pinfold.sandbox.linux.protocol.keeper import Ready
 from pinfold.sandbox.linux.spawner.confine import drop_powers, restrict
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
@@ -55,7 +56,7 @@ def serve(control: socket.socket, closed: ClosedTree | None) -> None:
     set_dumpable(False)
     # A keeper that died before this call has closed its end, and the read below is our last.
     set_parent_death_signal(signal.SIGKILL)
-    channel.send(control, ("ready",), tuple(held))
+    channel.send(control, Ready(), tuple(held))
     for descriptor in held:
         os.close(descriptor)
     most = MOST_PROCESSES

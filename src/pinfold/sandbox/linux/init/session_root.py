@@ -35,7 +35,7 @@ import stat
 
 from pinfold.kernel import mounts
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree
-from pinfold.sandbox.linux.protocol.status import MOST_PROCESSES
+from pinfold.sandbox.linux.protocol.command import MOST_PROCESSES
 
 HOST, CLOSED, NEW, BOUND = "/host", "/closed", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from resource import prlimit
 
-from pinfold.sandbox.linux.protocol.status import FIRST_TAG, MOST_PROCESSES, RLIMIT_RTTIME
+from pinfold.sandbox.linux.protocol.command import FIRST_TAG, MOST_PROCESSES, RLIMIT_RTTIME
 
 RLIMIT_NPROC = 6
 PATIENCE = 5.0

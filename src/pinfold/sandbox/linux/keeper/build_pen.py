@@ -18,23 +18,24 @@ Where each of them is, and why:
 import os
 import socket
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from pinfold.kernel.namespaces import setns
 from pinfold.model.protected_names import NameRule
-from pinfold.sandbox.linux.keeper.filters import Filters
-from pinfold.sandbox.linux.keeper.lifecycle import end_with
-from pinfold.sandbox.linux.keeper.mounts import Builder
+from pinfold.sandbox.linux.keeper.mounts import RootBuilder
 from pinfold.sandbox.linux.keeper.network import open_outlet
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.child_process import end_with
+from pinfold.sandbox.linux.protocol.keeper import Confinement, OutletMade
+from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.spawner import main as spawner
 from pinfold.sandbox.linux.warden import main as warden
-from pinfold.sandbox.linux.warden.config import Charge, Operations
+from pinfold.sandbox.linux.warden.config import Charge
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
 
-def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge) -> None:
+def assemble(theirs: socket.socket, pids: int, filters: Mapping[str, bytes], charge: Charge) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
     The first message on the way out brings what hears the session's questions about names, from the first
@@ -44,16 +45,16 @@ def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge)
     """
     if charge.gate:
         resolver = open_outlet()
-        channel.send(charge.gate, ("outlet", resolver is not None), (resolver.detach(),) if resolver else ())
+        channel.send(charge.gate, OutletMade(resolver is not None), (resolver.detach(),) if resolver else ())
     ours, inside = channel.pair()
     is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
-    builder = Builder()
+    builder = RootBuilder()
     rest = tuple([operation for operation in charge.operations if not builder.apply(operation)])
     is_left()
     theirs.close()
     inside.close()
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    channel.send(ours, rest, (root,))
+    channel.send(ours, Confinement(rest), (root,))
     os.close(root)
     if charge.has_warden:
         warden.serve(ours, charge)

@@ -14,14 +14,22 @@ Facts that shape it:
   it sees. So a pen's helper, and with it the spawner, has another than the keeper and init.
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
+- To signal a process its uid is enough, whatever its capabilities (kill(2)). A spawner has its commands' uid,
+  and is in their pid namespace before its pen is ready: commands of the session's other pens can stop it
+  (SIGSTOP). /proc/PID/stat tells everybody which process is stopped: the name in brackets, then the state.
+
+What this means for us: the keeper does not know the pid of a spawner that was stopped before its first
+report. So it resumes every stopped process that has a spawner's name. A program may take that name, and gains
+that it is resumed.
 """
 
 import contextlib
 import os
+import signal
 import socket
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pinfold.kernel import mounts, namespaces
 from pinfold.kernel.process import close_all_but, set_name
@@ -29,13 +37,14 @@ from pinfold.model.protected_names import NameRule, rule_from
 from pinfold.sandbox.linux.init import main as init
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree, take_tree
 from pinfold.sandbox.linux.keeper.build_pen import assemble, rehearse
-from pinfold.sandbox.linux.keeper.lifecycle import end_with
-from pinfold.sandbox.linux.keeper.resume_stopped import BUILDER, continue_stopped
 from pinfold.sandbox.linux.limits import leave_room_to_host
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.failure import Failed
+from pinfold.sandbox.linux.protocol.child_process import BuildError, end_with
+from pinfold.sandbox.linux.protocol.command import BUILDER, SPAWNER
+from pinfold.sandbox.linux.protocol.keeper import BuilderReport, NameRules, NotReady, PenPlan, Ready
+from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.warden import mount_guard
-from pinfold.sandbox.linux.warden.config import Charge, Operations
+from pinfold.sandbox.linux.warden.config import Charge
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
 NEW = (
@@ -47,8 +56,6 @@ NEW = (
     | namespaces.CLONE_NEWUTS
     | namespaces.CLONE_NEWCGROUP
 )
-Names = tuple[tuple[Any, ...], ...]
-"""The fields of each `NameRule`."""
 PATIENCE = 30.0
 """Seconds that helpers have for what they build, and what was killed to end."""
 PEN_PATIENCE = 4.0
@@ -56,7 +63,7 @@ PEN_PATIENCE = 4.0
 STEP = 0.25
 
 
-class Made(NamedTuple):
+class NewProcess(NamedTuple):
     """What a helper has left in other namespaces, ready."""
 
     pid: int
@@ -94,7 +101,7 @@ def prepare_mounts() -> ClosedTree | None:
     return take_tree()
 
 
-def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:
+def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, NameRules] | None) -> None:
     """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes.
 
     Whoever waits has time: it rehearses by a plan that is `known`.
@@ -113,16 +120,17 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         operations, names = known
         rehearse(operations, rules_of(names), neighbours)
         close_all_but(kept)
-    (operations, filters, names, lent), ways = channel.receive_any(theirs)[:2]
+    plan, ways = channel.receive(theirs, PenPlan)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue, neighbours)
-    assemble(theirs, pids, filters, charge)
+    rules = rules_of(plan.names)
+    charge = Charge(plan.operations, rules, host, gate[0] if gate else None, plan.lent, queue, neighbours)
+    assemble(theirs, pids, plan.filters, charge)
 
 
 @lru_cache(maxsize=1)
-def rules_of(names: Names) -> tuple[NameRule, ...]:
+def rules_of(names: NameRules) -> tuple[NameRule, ...]:
     """Made before, where the plan that comes has the names of the one that was rehearsed."""
-    return tuple(map(rule_from, names))
+    return tuple(map(rule_from, names.rows))
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
@@ -137,14 +145,16 @@ def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def finish(ours: socket.socket, patience: float = PATIENCE) -> Made:
+def finish(ours: socket.socket, patience: float = PATIENCE) -> NewProcess:
     """The process that a helper leaves. Nothing stays open of one that was killed meanwhile."""
     try:
-        message, held, pid = first_word(ours, patience)
+        report, held, pid = first_report(ours, patience)
     except channel.Closed:
-        raise Failed("the process that builds the pen ended without a word") from None
-    if message != ("ready",) or not pid:
-        raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
+        raise BuildError("the sandbox builder exited without reporting an error") from None
+    if isinstance(report, NotReady):
+        raise BuildError(report.why)
+    if not isinstance(report, Ready) or not pid:
+        raise BuildError("the sandbox builder sent a report that is not known")
     channel.name_senders(ours, False)
     ours.settimeout(None)
     try:
@@ -153,14 +163,39 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> Made:
         for descriptor in held:
             os.close(descriptor)
         raise
-    return Made(pid, process, ours.detach(), held)
+    return NewProcess(pid, process, ours.detach(), held)
 
 
-def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:
-    """What a helper says, and who says it. Whoever was stopped meanwhile is continued."""
+def first_report(ours: socket.socket, patience: float) -> tuple[BuilderReport, list[int], int]:
+    """A helper's first report, its descriptors, and the pid of its sender. Meanwhile this resumes stopped
+    spawners."""
     ours.settimeout(STEP)
     for _ in range(int(patience / STEP)):
         with contextlib.suppress(TimeoutError):
-            return channel.receive_any(ours)
+            return channel.receive_from(ours, BuilderReport)
         continue_stopped()
-    raise Failed(f"the process that builds it said nothing for {patience:g} seconds")
+    raise BuildError(f"the sandbox builder did not answer within {patience:g} seconds")
+
+
+def continue_stopped() -> None:
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+                _continue(int(name))
+
+
+def _continue(pid: int) -> None:
+    if not _is_stopped(pid):
+        return
+    process = os.pidfd_open(pid)
+    try:
+        if _is_stopped(pid):  # the number was not another's by the time we got hold of it
+            signal.pidfd_send_signal(process, signal.SIGCONT)
+    finally:
+        os.close(process)
+
+
+def _is_stopped(pid: int) -> bool:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        name, _, rest = file.read(256).partition(b"(")[2].rpartition(b") ")
+    return name.decode(errors="replace") in (BUILDER, SPAWNER) and rest[:1] == b"T"

@@ -13,7 +13,7 @@ keeper that was killed left is empty, since all of its processes ended with it; 
 import os
 
 from pinfold.kernel import cgroups
-from pinfold.sandbox.linux.protocol.failure import Failed
+from pinfold.sandbox.linux.protocol.child_process import BuildError
 
 NAME = "pinfold-"
 KEEPER = "pinfold-keeper"
@@ -31,7 +31,7 @@ class Groups:
         limits = dict(zip(cgroups.CONTROLLERS, (memory, processes), strict=True))
         place = cgroups.find([name for name, value in limits.items() if value is not None])
         if place.trouble:
-            raise Failed(f"no cgroup for the limits: {place.trouble}")
+            raise BuildError(f"no cgroup for the limits: {place.trouble}")
         if not self.made:
             remove_stale(place.path)
         # The spawner counts too.

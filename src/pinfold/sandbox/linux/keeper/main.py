@@ -16,27 +16,45 @@ import select
 import signal
 import socket
 import sys
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from pinfold.kernel.process import close_all_but, set_name
+from pinfold.kernel.seccomp import pack
+from pinfold.kernel.syscall_numbers import MACHINE
 from pinfold.sandbox.linux.granter import main as granter
 from pinfold.sandbox.linux.keeper.builders import (
     PATIENCE,
     PEN_PATIENCE,
-    Names,
     begin,
     build_session,
     finish,
     wait_for_plan,
 )
 from pinfold.sandbox.linux.keeper.cgroups import KEEPER, Groups
-from pinfold.sandbox.linux.keeper.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.failure import Failed, words_of
-from pinfold.sandbox.linux.warden.config import Operations
+from pinfold.sandbox.linux.protocol.child_process import BuildError, words_of
+from pinfold.sandbox.linux.protocol.keeper import (
+    Built,
+    BuiltEnded,
+    EndBuilt,
+    KeeperReply,
+    KeeperRequest,
+    NameRules,
+    NewGranter,
+    NewPen,
+    NewSession,
+    NotBuilt,
+    NumberedReply,
+    NumberedRequest,
+    PenPlan,
+)
+from pinfold.sandbox.linux.protocol.operations import Group, NoteReads, Operations, Seccomp, of_kind
+from pinfold.sandbox.seccomp import PAIRS, STREAMS
+from pinfold.sandbox.seccomp.profile import Reads, UnixSockets, Warden, profile
 
-Reply = tuple[tuple[object, ...], tuple[int, ...]]
-"""A message, and the descriptors that go with it."""
+Reply = tuple[KeeperReply, tuple[int, ...]]
+"""An answer, and the descriptors that go with it."""
 IDLE = 0.05
 """Seconds without a request after which the next pen's builder is started: not while a command begins."""
 
@@ -51,8 +69,8 @@ def main() -> None:
         try:
             host = settle(control)
         except OSError as error:
-            (number, _), _ = channel.receive_any(control)[:2]
-            channel.send(control, (number, ("failed", words_of(error))))
+            asked, _ = channel.receive(control, NumberedRequest)
+            channel.send(control, NumberedReply(asked.number, NotBuilt(words_of(error))))
             sys.exit(1)
         # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
         gc.freeze()
@@ -90,7 +108,7 @@ def serve(keeper: "Keeper", host: int) -> None:
             keeper.prepare_pen()
 
 
-class Builder(NamedTuple):
+class WaitingBuilder(NamedTuple):
     """A process in a session's namespaces that waits for the plan of a pen."""
 
     session: int
@@ -112,13 +130,13 @@ class Keeper:
         """Sessions made before anybody asked."""
         self.latest: int | None = None
         """The session that the next pen will most likely be for."""
-        self.known: tuple[Operations, Names] | None = None
+        self.known: tuple[Operations, NameRules] | None = None
         """What the latest pen was made by: the next one will be much like it."""
-        self.builder: Builder | None = None
+        self.builder: WaitingBuilder | None = None
 
     def prepare(self) -> None:
         """Makes the first session while the host still loads what it needs to ask for one."""
-        with contextlib.suppress(Failed, OSError):
+        with contextlib.suppress(BuildError, OSError):
             self.ready.append(self.make_session())
             self.prepare_pen()
             if has_message(self.control):
@@ -135,31 +153,31 @@ class Keeper:
             return
         with contextlib.suppress(OSError):
             pid, way = self.begin_pen(session, rehearses=True)
-            self.builder = Builder(session, os.pidfd_open(pid), way)
+            self.builder = WaitingBuilder(session, os.pidfd_open(pid), way)
 
     def answer(self) -> None:
-        (number, request), _ = channel.receive_any(self.control)[:2]
+        asked, _ = channel.receive(self.control, NumberedRequest)
         try:
-            reply, descriptors = self.do(request)
+            reply, descriptors = self.do(asked.request)
         except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)
-            reply, descriptors = ("failed", words_of(error)), ()
-        channel.send(self.control, (number, reply), descriptors)
+            reply, descriptors = NotBuilt(words_of(error)), ()
+        channel.send(self.control, NumberedReply(asked.number, reply), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def do(self, request: object) -> Reply:
+    def do(self, request: KeeperRequest) -> Reply:
         match request:
-            case ("session",):
+            case NewSession():
                 number, pid, ours = self.ready.pop() if self.ready else self.make_session()
-                return ("made", number, pid), (ours,)
-            case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out), dict(lent)):
-                return self.make_pen(session, operations, names, leads_out, lent)
-            case ("hand",):
-                return self.make_hand()
-            case ("close", int(number)):
+                return Built(number, pid), (ours,)
+            case NewPen():
+                return self.make_pen(request)
+            case NewGranter():
+                return self.make_granter()
+            case EndBuilt(number):
                 self.close(number)
-                return ("closed",), ()
-        raise Failed("unknown request")
+                return BuiltEnded(), ()
+        raise BuildError("unknown request")
 
     def make_session(self) -> tuple[int, int, int]:
         """A new session: its number, its init's pid, and our end of the way to it."""
@@ -169,43 +187,39 @@ class Keeper:
         self.latest = self.last
         return self.last, pid, ours
 
-    def make_pen(
-        self, session: int, operations: Operations, names: Names, leads_out: bool, lent: dict[int, str]
-    ) -> Reply:
-        """A pen's number, its spawner's pid; the ways to its spawner, to its warden, and to the gate."""
-        limits: list[tuple[Any, ...]] = [operation[1:] for operation in operations if operation[0] == "group"]
-        operations = tuple(operation for operation in operations if operation[0] != "group")
-        pairs = [channel.pair() for _ in range(2 if leads_out else 1)]
-        plan = operations, filters_of(operations), names, lent
-        way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
+    def make_pen(self, pen: NewPen) -> Reply:
+        operations = tuple(each for each in pen.operations if not isinstance(each, Group))
+        pairs = [channel.pair() for _ in range(2 if pen.leads_out else 1)]
+        plan = PenPlan(operations, filters_of(operations), pen.names, pen.lent)
+        way = self.asked(pen.session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
         pid, process, ours, _ = finish(way, PEN_PATIENCE)
         self.last += 1
         self.pens[self.last] = process
-        self.latest, self.known = session, (operations, names)
+        self.latest, self.known = pen.session, (operations, pen.names)
         try:
-            for memory, processes in limits:
-                self.groups.hold(self.last, pid, memory, processes)
-        except (Failed, OSError):
+            for group in of_kind(pen.operations, Group):
+                self.groups.hold(self.last, pid, group.memory, group.processes)
+        except (BuildError, OSError):
             self.close(self.last)
             os.close(ours)
             raise
-        return ("made", self.last, pid), (ours, *(ends.detach() for ends, _ in pairs))
+        return Built(self.last, pid), (ours, *(ends.detach() for ends, _ in pairs))
 
-    def make_hand(self) -> Reply:
-        """What does granted things outside of the pens; it is ended as a pen is."""
+    def make_granter(self) -> Reply:
+        """The process that makes granted changes outside of the pens; it ends as a pen does."""
         pid, process, ours, _ = finish(begin(granter.serve)[1])
         self.last += 1
         self.pens[self.last] = process
-        return ("made", self.last, pid), (ours,)
+        return Built(self.last, pid), (ours,)
 
     def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
         _, *held = self.sessions[session]
         known = self.known if rehearses else None
         return begin(lambda theirs: wait_for_plan(theirs, held, known))
 
-    def asked(self, session: int, plan: tuple[object, ...], wardens: tuple[int, ...]) -> socket.socket:
+    def asked(self, session: int, plan: PenPlan, wardens: tuple[int, ...]) -> socket.socket:
         """The way to a builder that has been given the plan: the one that waits for it, or another."""
         if self.builder and self.builder.session == session:
             _, process, way = self.builder
@@ -228,7 +242,7 @@ class Keeper:
             os.close(process)
         descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]
         if descriptors == [-1]:
-            raise Failed(f"there is no session or pen {number}")
+            raise BuildError(f"there is no session or pen {number}")
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(descriptors[0], signal.SIGKILL)
         wait_ended(descriptors[0])
@@ -253,3 +267,24 @@ def wait_ended(process: int) -> None:
     poll = select.poll()
     poll.register(process, select.POLLIN)
     poll.poll(PATIENCE * 1000)
+
+
+UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
+
+
+def filters_of(operations: Operations) -> dict[str, bytes]:
+    """The compiled seccomp programs that a plan names."""
+    reads = bool(of_kind(operations, NoteReads))
+    steps = of_kind(operations, Seccomp)
+    return {step.profile: compiled(step.profile, step.watched, step.asks, reads) for step in steps}
+
+
+def compile_ahead() -> None:
+    """Compiles the program that most plans name, while the host still loads its modules."""
+    filters_of((Seccomp(STREAMS, watched=True),))
+
+
+@lru_cache(maxsize=4)
+def compiled(name: str, watched: bool, asks: bool = False, reads: bool = False) -> bytes:
+    warden = Warden.ASKING if asks else Warden.PRESENT if watched else Warden.ABSENT
+    return pack(profile(MACHINE, warden, UNIX[name], Reads.NOTED if reads else Reads.UNSEEN))

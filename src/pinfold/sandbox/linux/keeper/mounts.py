@@ -21,12 +21,26 @@ from contextlib import suppress
 from pinfold.kernel import mounts
 from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import CLOSED, EMPTY, HOST, NEW, PIECES, VOID, clone
+from pinfold.sandbox.linux.protocol.operations import (
+    Bind,
+    Cover,
+    EnterRoot,
+    Fasten,
+    Hide,
+    Operation,
+    Pin,
+    Point,
+    Protect,
+    ReadOnlyRoot,
+    Seal,
+    Show,
+)
 
 SAFE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV
 READ_ONLY = SAFE | mounts.MOUNT_ATTR_RDONLY
 
 
-class Builder:
+class RootBuilder:
     """A pen's root while it is put together."""
 
     def __init__(self) -> None:
@@ -34,46 +48,46 @@ class Builder:
         self.new = -1
         self.writable: list[str] = []
 
-    def apply(self, operation: tuple[object, ...]) -> bool:
+    def apply(self, operation: Operation) -> bool:
         """Does one operation; False if it is none about mounts."""
         match operation:
-            case ("readonlyroot",):
+            case ReadOnlyRoot():
                 machine = CLOSED if os.path.exists(CLOSED) else HOST
                 self._put(mounts.AT_FDCWD, mounts.AT_FDCWD, NEW, READ_ONLY, machine)
                 self.new = os.open(NEW, os.O_PATH | os.O_CLOEXEC)
-            case ("show", str(piece), str(path)):
-                self._cover(path, PIECES[piece])
-            case ("cover", str(path)):
-                self._fresh(path)
-            case ("point", str(path), str(kind)):
+            case Show(piece, path):
+                self._show(path, PIECES[piece])
+            case Cover(path):
+                self._cover(path)
+            case Point(path, kind):
                 self._point(path, kind)
-            case ("bind", str(path), bool(writable)):
-                self._onto(path, SAFE if writable else READ_ONLY, Held)
+            case Bind(path, writable):
+                self._onto(path, SAFE if writable else READ_ONLY, OpenPath)
                 if writable:
                     self.writable.append(path)
-            case ("pin", str(path)):
-                self._unless_gone(path, SAFE, Held)
-            case ("fasten", str(path)):
-                self._unless_gone(path, READ_ONLY, HeldLink)
-            case ("protect", str(path)):
-                self._unless_gone(path, READ_ONLY, Held)
-            case ("hide", str(path), str()):
+            case Pin(path):
+                self._unless_gone(path, SAFE, OpenPath)
+            case Fasten(path):
+                self._unless_gone(path, READ_ONLY, OpenLink)
+            case Protect(path):
+                self._unless_gone(path, READ_ONLY, OpenPath)
+            case Hide(path, _):
                 self._hide(path)
-            case ("seal", str(path)):
-                with Held(self.new, path) as target:
+            case Seal(path):
+                with OpenPath(self.new, path) as target:
                     mounts.mount_setattr(target, turn_on=mounts.MOUNT_ATTR_RDONLY)
-            case ("enterroot",):
+            case EnterRoot():
                 self._enter()
             case _:
                 return False
         return True
 
-    def _onto(self, path: str, attributes: int, held: "type[Held]") -> None:
+    def _onto(self, path: str, attributes: int, held: "type[OpenPath]") -> None:
         """The machine's tree at a path, over the same path of the new root."""
         with held(self.host, path) as source, held(self.new, path) as target:
             self._put(source, target, "", attributes)
 
-    def _unless_gone(self, path: str, attributes: int, held: "type[Held]") -> None:
+    def _unless_gone(self, path: str, attributes: int, held: "type[OpenPath]") -> None:
         try:
             with suppress(FileNotFoundError):
                 self._onto(path, attributes, held)
@@ -83,7 +97,7 @@ class Builder:
 
     def _hide(self, path: str) -> None:
         try:
-            held = Held(self.new, path)
+            held = OpenPath(self.new, path)
         except FileNotFoundError:
             return
         except PermissionError as error:
@@ -102,20 +116,20 @@ class Builder:
         parts = path.strip("/").split("/")
         for end in range(1, len(parts)):
             try:
-                with Held(self.new, "/".join(parts[:end])) as directory:
+                with OpenPath(self.new, "/".join(parts[:end])) as directory:
                     owner = os.fstat(directory).st_uid
             except OSError:
                 break
         return owner != os.geteuid()
 
-    def _cover(self, path: str, source: str) -> None:
-        with Held(self.new, path) as target:
+    def _show(self, path: str, source: str) -> None:
+        with OpenPath(self.new, path) as target:
             self._put(mounts.AT_FDCWD, target, "", 0, source)
 
-    def _fresh(self, path: str) -> None:
+    def _cover(self, path: str) -> None:
         tree = mounts.new_mount("tmpfs", {"mode": "0755", "size": "1m"}, SAFE)
         try:
-            with Held(self.new, path) as target:
+            with OpenPath(self.new, path) as target:
                 mounts.move_mount(tree, target)
         finally:
             os.close(tree)
@@ -129,7 +143,7 @@ class Builder:
 
     def _make(self, relative: str, kind: str) -> None:
         head, _, name = relative.rpartition("/")
-        with Held(self.new, head) as parent:
+        with OpenPath(self.new, head) as parent:
             try:
                 os.stat(name, dir_fd=parent, follow_symlinks=False)
             except FileNotFoundError:
@@ -156,7 +170,7 @@ class Builder:
         os.close(self.host)
 
 
-class Held:
+class OpenPath:
     """The thing at a path below a directory, no link followed, for as long as it is needed."""
 
     def __init__(self, directory: int, path: str) -> None:
@@ -169,12 +183,12 @@ class Held:
         os.close(self.descriptor)
 
 
-class HeldLink(Held):
+class OpenLink(OpenPath):
     """The link at a path, none being followed on the way. If something else is there, it counts as gone."""
 
     def __init__(self, directory: int, path: str) -> None:
         head, _, name = path.strip("/").rpartition("/")
-        with Held(directory, head) as parent:
+        with OpenPath(directory, head) as parent:
             self.descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         if not stat.S_ISLNK(os.fstat(self.descriptor).st_mode):
             os.close(self.descriptor)

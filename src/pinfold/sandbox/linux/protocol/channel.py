@@ -25,7 +25,7 @@ import marshal
 import os
 import struct
 from errno import ETOOMANYREFS
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pinfold.sandbox.linux.protocol.message import AnyMessage, WireMessage, decode, encode
 
@@ -49,10 +49,9 @@ def pair() -> "tuple[socket.socket, socket.socket]":
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
 
 
-def send(channel: _socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
-    """Sends a value of plain types, with copies of descriptors."""
-    plain = encode(value) if isinstance(value, WireMessage) else value
-    data = marshal.dumps(plain)  # type: ignore[arg-type]  # plain by contract
+def send(channel: _socket.socket, message: WireMessage, descriptors: tuple[int, ...] = ()) -> None:
+    """Sends a message, with copies of descriptors."""
+    data = marshal.dumps(encode(message))
     if len(data) < LARGE:
         _send(channel, _INLINE + data, descriptors)
         return
@@ -141,7 +140,7 @@ def receive(channel: _socket.socket, kind: type[AnyMessage]) -> tuple[AnyMessage
 
 def receive_from(channel: _socket.socket, kind: type[AnyMessage]) -> tuple[AnyMessage, list[int], int]:
     """The next message, its descriptors and its sender's pid, if the socket was told to `name_senders`."""
-    value, descriptors, sender = receive_any(channel)
+    value, descriptors, sender = _receive_any(channel)
     if not isinstance(value, kind):
         for descriptor in descriptors:
             os.close(descriptor)
@@ -149,7 +148,7 @@ def receive_from(channel: _socket.socket, kind: type[AnyMessage]) -> tuple[AnyMe
     return value, descriptors, sender
 
 
-def receive_any(channel: _socket.socket) -> tuple[Any, list[int], int]:
+def _receive_any(channel: _socket.socket) -> tuple[WireMessage, list[int], int]:
     data, descriptors, sender = _receive(channel, LARGE + 64)
     if data[:1] == _IN_MEMORY:
         memory, *descriptors = descriptors
@@ -158,7 +157,7 @@ def receive_any(channel: _socket.socket) -> tuple[Any, list[int], int]:
             value = marshal.load(file)  # noqa: S302
     else:
         value = marshal.loads(data[1:])  # noqa: S302
-    return decode(value) if isinstance(value, list) else value, descriptors, sender
+    return decode(value), descriptors, sender
 
 
 def name_senders(channel: _socket.socket, wanted: bool) -> None:

@@ -91,7 +91,9 @@ def decode(plain: list[Any]) -> WireMessage:
     if kind.NESTED:
         named = zip(kind.FIELDS, values, strict=True)
         values = [_decode_field(value) if name in kind.NESTED else value for name, value in named]
-    return kind(*values)
+    message = object.__new__(kind)
+    message.__dict__.update(zip(kind.FIELDS, values, strict=True))
+    return message
 
 
 def _decode_field(value: Any) -> object:

@@ -17,11 +17,20 @@ out of its namespaces.
 
 import os
 import resource
+from collections.abc import Mapping
 
 from pinfold.kernel import landlock, seccomp
 from pinfold.kernel.capabilities import drop_all
 from pinfold.kernel.process import set_no_new_privs
-from pinfold.sandbox.linux.keeper.filters import Filters
+from pinfold.sandbox.linux.protocol.operations import (
+    DropPowers,
+    Landlock,
+    LandlockRule,
+    Limit,
+    NoteReads,
+    Operation,
+    Seccomp,
+)
 
 RIGHTS = {
     "read": landlock.READ,
@@ -38,23 +47,23 @@ LIMITS = {"core": resource.RLIMIT_CORE, "nproc": resource.RLIMIT_NPROC, "data": 
 WATCHED = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
 
 
-def confine(operation: tuple[object, ...], filters: Filters) -> int | None:
+def confine(operation: Operation, filters: Mapping[str, bytes]) -> int | None:
     """Does one operation of a plan; the listener, if it made one. An unknown name is a fault of ours."""
     match operation:
-        case ("limit", str(name), int(value)):
+        case Limit(name, value):
             set_limit(LIMITS[name], value)
-        case ("droppowers",):
+        case DropPowers():
             drop_powers()
-        case ("landlock", tuple(rules)):
+        case Landlock(rules):
             restrict(rules)
-        case ("seccomp", str(profile), True, tuple(), bool(), tuple()):
+        case Seccomp(profile, watched=True):
             return seccomp.install(filters[profile], WATCHED)
-        case ("notereads",):
-            pass  # it is in the filter
-        case ("seccomp", str(profile), False, tuple(), bool(), tuple()):
+        case Seccomp(profile):
             seccomp.install(filters[profile])
+        case NoteReads():
+            pass  # it is in the filter
         case _:
-            raise ValueError(f"unknown operation {operation[0]}")
+            raise ValueError(f"unknown operation {operation}")
     return None
 
 
@@ -73,15 +82,15 @@ def drop_powers() -> None:
     set_no_new_privs()
 
 
-def restrict(rules: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+def restrict(rules: tuple[LandlockRule, ...]) -> None:
     handled = landlock.known(landlock.abi_version()).files & ~LEFT_TO_MOUNTS
     ruleset = landlock.create_ruleset(handled)
     try:
-        for path, words in rules:
+        for rule in rules:
             access = 0
-            for word in words:
+            for word in rule.access:
                 access |= RIGHTS[word]
-            landlock.allow_path(ruleset, path, access & handled)
+            landlock.allow_path(ruleset, rule.path, access & handled)
         landlock.restrict_self(ruleset)
     finally:
         os.close(ruleset)

@@ -24,15 +24,24 @@ import signal
 import socket
 import struct
 import termios
+from collections.abc import Mapping
 from typing import Any
 
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name
-from pinfold.sandbox.linux.keeper.filters import Filters
-from pinfold.sandbox.linux.keeper.resume_stopped import SPAWNER
 from pinfold.sandbox.linux.limits import leave_room
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.failure import Failed
-from pinfold.sandbox.linux.protocol.status import EXITED, FAILED, NO_DIRECTORY, SIGNALLED, STARTED, STATUS
+from pinfold.sandbox.linux.protocol.child_process import BuildError
+from pinfold.sandbox.linux.protocol.command import (
+    EXITED,
+    FAILED,
+    NO_DIRECTORY,
+    SIGNALLED,
+    SPAWNER,
+    STARTED,
+    STATUS,
+    StartCommand,
+)
+from pinfold.sandbox.linux.protocol.keeper import Confinement, Ready
 from pinfold.sandbox.linux.spawner.confine import confine
 
 READY = b"ready"
@@ -43,7 +52,7 @@ RESET = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
 
-def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> None:
+def serve(control: socket.socket, warden: socket.socket, filters: Mapping[str, bytes]) -> None:
     """Confines this process once the pen is built, then starts commands until the host goes away.
 
     Who builds it says so by the rest of the plan and the pen's root, and becomes the warden.
@@ -51,13 +60,13 @@ def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> No
     set_name(SPAWNER)
     close_all_but({control.fileno(), warden.fileno()})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    operations, (root,) = channel.receive_any(warden)[:2]
+    confinement, (root,) = channel.receive(warden, Confinement)
     os.fchdir(root)
     os.chroot(".")
     os.close(root)
     # From the filter on this would be asked of the warden.
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    for operation in operations:
+    for operation in confinement.operations:
         listener = confine(operation, filters)
         if listener is not None:
             channel.send_bytes(warden, b"l", (listener,))
@@ -67,7 +76,7 @@ def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> No
     warden.close()
     os.environ.clear()
     set_dumpable(False)
-    channel.send(control, ("ready",))
+    channel.send(control, Ready())
     Spawner(control, null).serve()
 
 
@@ -78,7 +87,7 @@ def require_warden(warden: socket.socket) -> None:
     except OSError:
         said = b""
     if said != READY:
-        raise Failed(f"the warden could not begin: {said.decode(errors='replace') or 'it ended'}")
+        raise BuildError(f"the warden could not begin: {said.decode(errors='replace') or 'it ended'}")
 
 
 class Spawner:
@@ -106,11 +115,9 @@ class Spawner:
                     self.ended(descriptor)
 
     def start(self) -> None:
-        (arguments, cwd, environment, terminal), (status, *descriptors) = channel.receive_any(self.control)[
-            :2
-        ]
-        if environment is not None:
-            self.environment = environment
+        command, (status, *descriptors) = channel.receive(self.control, StartCommand)
+        if command.environment is not None:
+            self.environment = command.environment
         if self.traced:
             self.traced = [pid for pid in self.traced if os.waitpid(pid, os.WNOHANG)[0] == 0]
         failed = NO_DIRECTORY
@@ -118,9 +125,9 @@ class Spawner:
             if len(self.children) >= self.most:
                 failed = FAILED
                 raise OSError(errno.EAGAIN, "too many commands")
-            os.chdir(cwd)
+            os.chdir(command.cwd)
             failed = FAILED
-            pid = spawn(arguments, self.environment, terminal, descriptors, self.null)
+            pid = spawn(command.arguments, self.environment, command.terminal, descriptors, self.null)
             handle = os.pidfd_open(pid)
         except (OSError, ValueError, TypeError) as error:
             # An argument or a variable with a NUL, or that is no text, is this command's trouble alone.
@@ -165,7 +172,7 @@ def report(status: int, kind: int, value: int) -> None:
 
 
 def spawn(
-    arguments: list[str],
+    arguments: tuple[str, ...],
     environment: dict[str, str],
     terminal: tuple[int, int] | None,
     descriptors: list[int],

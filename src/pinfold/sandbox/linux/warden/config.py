@@ -7,13 +7,19 @@ from contextlib import suppress
 
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.init.session_root import BOUND, HOST
-from pinfold.sandbox.linux.keeper.filters import filterings, notes_reads
+from pinfold.sandbox.linux.protocol.operations import (
+    Cover,
+    Landlock,
+    LandlockRule,
+    NoteReads,
+    Operations,
+    Seccomp,
+    of_kind,
+)
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.warden.paths import Grounds
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
-Operations = tuple[tuple[object, ...], ...]
-"""A plan, as `sandbox.operations` writes it."""
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -56,39 +62,36 @@ class Charge:
         return {*ours, *(way.fileno() for way in ways), *self.neighbours.descriptors}
 
     @property
-    def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def granted(self) -> tuple[LandlockRule, ...]:
         """What the plan grants below which path."""
-        for operation in self.operations:
-            if operation[0] == "landlock":
-                return operation[1]  # type: ignore[return-value]
-        return ()
+        return tuple(rule for step in of_kind(self.operations, Landlock) for rule in step.rules)
 
     @property
     def has_warden(self) -> bool:
-        return any(step.watched for step in filterings(self.operations))
+        return any(step.watched for step in of_kind(self.operations, Seccomp))
 
     @property
     def asks(self) -> bool:
         """Whether a person can be asked for what the plan denies."""
-        return any(step.asks for step in filterings(self.operations))
+        return any(step.asks for step in of_kind(self.operations, Seccomp))
 
     @property
     def notes_reads(self) -> bool:
-        return notes_reads(self.operations)
+        return bool(of_kind(self.operations, NoteReads))
 
     @property
     def sockets(self) -> tuple[str, ...]:
         """The machine's sockets that the plan opens."""
-        return tuple(path for step in filterings(self.operations) for path in step.sockets)
+        return tuple(path for step in of_kind(self.operations, Seccomp) for path in step.sockets)
 
     @property
     def agents(self) -> tuple[str, ...]:
         """Those of them that are an ssh agent's, whatever they are called."""
-        return tuple(path for step in filterings(self.operations) for path in step.agents)
+        return tuple(path for step in of_kind(self.operations, Seccomp) for path in step.agents)
 
     @property
     def covered(self) -> tuple[str, ...]:
-        return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
+        return tuple(step.path for step in of_kind(self.operations, Cover))
 
 
 def _held(roots: tuple[str, ...]) -> Iterator[tuple[str, int]]:

@@ -35,10 +35,9 @@ from pinfold.kernel.process import close_all_but, set_name
 from pinfold.kernel.syscall import number
 from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
 from pinfold.model.protected_names import matcher_of
-from pinfold.sandbox.linux.keeper.lifecycle import serve_alone
 from pinfold.sandbox.linux.limits import keep_reserve, make_room
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.failure import words_of
+from pinfold.sandbox.linux.protocol.child_process import serve_alone, words_of
 from pinfold.sandbox.linux.protocol.rename_lock import Moving
 from pinfold.sandbox.linux.protocol.warden import CallAnswer, Settle
 from pinfold.sandbox.linux.spawner.main import READY
@@ -141,7 +140,7 @@ class Warden:
             handlers |= Changing(names).handlers
         if charge.notes_reads:
             handlers |= Reading(names, opening, standing.hidden).handlers
-        changed = [path for path, access in charge.granted if "remove" in access]
+        changed = [rule.path for rule in charge.granted if "remove" in rule.access]
         carrying = Carrying(charge.gate, records, charge.lent) if charge.gate else None
         covered = charge.covered if charge.notes_reads else ()
         granted, agents = charge.sockets, charge.agents

@@ -41,6 +41,7 @@ from pinfold.kernel import inotify
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import EMPTY, VOID
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.operations import Hide, Operations, Protect
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.peers import Neighbours
@@ -50,7 +51,7 @@ TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.
 
 
 class Standing:
-    def __init__(self, proc: int, operations: Iterable[tuple[object, ...]], queue: int) -> None:
+    def __init__(self, proc: int, operations: Operations, queue: int) -> None:
         """`proc`: the host's /proc, where we are known; `queue`: of events, or -1."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
         self.protected: dict[str, None] = {}
@@ -63,9 +64,9 @@ class Standing:
         self.queue = queue
         for operation in operations:
             match operation:
-                case ("protect", str(path)):
+                case Protect(path):
                     self.hold(path, self.protected)
-                case ("hide", str(path), str()):
+                case Hide(path):
                     self.hold(path, self.hidden)
 
     def hold(self, path: str, among: dict[str, None]) -> None:

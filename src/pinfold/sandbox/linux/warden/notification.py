@@ -29,7 +29,7 @@ from pinfold.kernel.seccomp import (
     respond,
     resume,
 )
-from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
+from pinfold.sandbox.linux.protocol.command import RLIMIT_RTTIME
 from pinfold.sandbox.linux.warden import watchdog
 from pinfold.sandbox.linux.warden.affinity import Turns
 from pinfold.sandbox.linux.warden.caller_state import parse_umask, start_of

@@ -17,7 +17,7 @@ Facts that shape it:
 import errno
 import os
 import stat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pinfold.kernel import fast_calls
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_MAGICLINKS
@@ -33,6 +33,7 @@ from pinfold.model.protected_names import (
     key_in,
     reached,
 )
+from pinfold.sandbox.linux.protocol.operations import Bind, Landlock, Operations, of_kind
 from pinfold.sandbox.linux.protocol.rename_lock import Moving
 from pinfold.sandbox.linux.warden.caller_state import Starts
 from pinfold.sandbox.linux.warden.notification import DIRECTORY, Caller
@@ -58,13 +59,14 @@ class Grounds(NamedTuple):
     """What may only be read, though it may lie in what is free."""
 
     @classmethod
-    def of(cls, operations: tuple[tuple[object, ...], ...]) -> "Grounds":
-        binds = tuple(str(each[1]) for each in operations if each[0] == "bind" and each[2])
-        closed = tuple(str(each[1]) for each in operations if each[0] == "bind" and not each[2])
-        rules: Any = next((each[1] for each in operations if each[0] == "landlock"), ())
-        watched = tuple(path for path, access in rules if "remove" in access and "make" not in access)
-        free = tuple(path for path, access in rules if "make" in access)
-        return cls(binds, watched, free, closed)
+    def of(cls, operations: Operations) -> "Grounds":
+        binds = of_kind(operations, Bind)
+        writable = tuple(each.path for each in binds if each.writable)
+        closed = tuple(each.path for each in binds if not each.writable)
+        rules = [rule for each in of_kind(operations, Landlock) for rule in each.rules]
+        watched = tuple(rule.path for rule in rules if "remove" in rule.access and "make" not in rule.access)
+        free = tuple(rule.path for rule in rules if "make" in rule.access)
+        return cls(writable, watched, free, closed)
 
     def is_in_root(self, path: str) -> bool:
         return any(_within(path, root) for root in self.roots)

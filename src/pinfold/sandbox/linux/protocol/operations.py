@@ -1,135 +1,141 @@
-"""The words of a plan: one frozen value for each thing that is done to build a pen.
+"""The steps of a plan: one message for each thing that is done to build a pen. Each prints as one line.
 
-Each prints as one line, and `as_data` is its plain form, a tuple that starts with the operation's name: the
-keeper, which has the standard library alone, reads that. Whatever is not listed here is not done.
+The host plans them. The builder and the spawner carry them out, and do nothing that is not listed here.
 """
 
-from enum import StrEnum
+from typing import Literal, TypeVar
 
-from msgspec import Struct, to_builtins
+from pinfold.sandbox.linux.protocol.message import WireMessage
 
-
-class Kind(StrEnum):
-    DIRECTORY = "directory"
-    FILE = "file"
-    """Whatever is no directory: sockets and FIFOs are covered as files are."""
+Kind = Literal["directory", "file"]
+"""Of a path. All that is no directory counts as a file: sockets and FIFOs are covered as files are."""
 
 
-class Place(Struct, frozen=True):
-    path: str
-    kind: Kind = Kind.DIRECTORY
-
-
-class Rule(Struct, frozen=True, array_like=True):
-    """What Landlock grants below a path. What no rule grants is refused."""
+class LandlockRule(WireMessage):
+    """What Landlock grants below a path. It refuses what no rule grants."""
 
     path: str
     access: tuple[str, ...]
     """Words: read, write, remove, make, refer, device."""
 
 
-class Operation(Struct, frozen=True, array_like=True, tag=str.lower):
-    """One step. The tag is the class's name in lower case."""
+class Operation(WireMessage):
+    """One step."""
 
     def __str__(self) -> str:
-        name, *rest = as_data(self)
-        return " ".join((str(name), *(repr(each) if isinstance(each, str) else str(each) for each in rest)))
+        shown = (repr(each) if isinstance(each, str) else str(_shown(each)) for each in self.values())
+        return " ".join((type(self).__name__.lower(), *shown))
 
 
-class ReadOnlyRoot(Operation, frozen=True):
+def _shown(value: object) -> object:
+    if isinstance(value, WireMessage):
+        return value.values()
+    return tuple(map(_shown, value)) if isinstance(value, tuple) else value
+
+
+Operations = tuple[Operation, ...]
+AnyOperation = TypeVar("AnyOperation", bound=Operation)
+
+
+def of_kind(operations: Operations, kind: type[AnyOperation]) -> list[AnyOperation]:
+    """Those steps of a plan that are of a kind."""
+    return [each for each in operations if isinstance(each, kind)]
+
+
+class ReadOnlyRoot(Operation):
     """The machine's whole tree, every mount of it read-only."""
 
 
-class Show(Operation, frozen=True):
+class Show(Operation):
     """A piece that the session's pens share: its /proc, its /dev, its /tmp."""
 
     piece: str
     path: str
 
 
-class Cover(Operation, frozen=True):
+class Cover(Operation):
     """A fresh, empty file system over a directory; `Seal` ends what may be put into it."""
 
     path: str
 
 
-class Point(Operation, frozen=True):
+class Point(Operation):
     """Something to mount on, made inside a cover or a shared piece, never in the user's tree."""
 
     path: str
     kind: Kind
 
 
-class Bind(Operation, frozen=True):
+class Bind(Operation):
     """The machine's own tree at this path, with every mount below it."""
 
     path: str
     writable: bool
 
 
-class Pin(Operation, frozen=True):
+class Pin(Operation):
     """A directory bound onto itself, so that it cannot be renamed."""
 
     path: str
 
 
-class Fasten(Operation, frozen=True):
+class Fasten(Operation):
     """A link bound onto itself, so that it can neither be removed nor replaced."""
 
     path: str
 
 
-class Protect(Operation, frozen=True):
+class Protect(Operation):
     """Read-only, inside a writable root."""
 
     path: str
 
 
-class Hide(Operation, frozen=True):
+class Hide(Operation):
     """Something empty in its place."""
 
     path: str
     kind: Kind
 
 
-class Seal(Operation, frozen=True):
+class Seal(Operation):
     """A cover becomes read-only."""
 
     path: str
 
 
-class EnterRoot(Operation, frozen=True):
+class EnterRoot(Operation):
     """The tree built so far becomes the root, and the old one is gone."""
 
 
-class Limit(Operation, frozen=True):
+class Limit(Operation):
     """A resource limit, by the name of its RLIMIT."""
 
     resource: str
     value: int
 
 
-class Group(Operation, frozen=True):
+class Group(Operation):
     """A cgroup for all of the pen's processes together; None is no limit."""
 
     memory: int | None
     processes: int | None
 
 
-class DropPowers(Operation, frozen=True):
+class DropPowers(Operation):
     """No capability, now or after any exec; no new privileges."""
 
 
-class Landlock(Operation, frozen=True):
-    rules: tuple[Rule, ...]
+class Landlock(Operation):
+    rules: tuple[LandlockRule, ...]
 
 
-class NoteReads(Operation, frozen=True):
+class NoteReads(Operation):
     """The warden hears of opens that only read as well, and notes those of hidden things; and of every change
     that is denied. For learning."""
 
 
-class Seccomp(Operation, frozen=True):
+class Seccomp(Operation):
     profile: str
     watched: bool = False
     """Whether a warden answers the calls that make names and connections."""
@@ -139,13 +145,3 @@ class Seccomp(Operation, frozen=True):
     """Whether a person can be asked for what it denies, while the call waits."""
     agents: tuple[str, ...] = ()
     """Those of these sockets that are an ssh agent's, by the user's environment or by who serves them."""
-
-
-def as_data(operation: Operation) -> tuple[object, ...]:
-    """An operation as a tuple of plain values, its name first."""
-    name, *rest = to_builtins(operation)
-    return (name, *(_plain(value) for value in rest))
-
-
-def _plain(value: object) -> object:
-    return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value

@@ -1,9 +1,27 @@
-"""What the processes inside tell the host, and by which marks it knows them: plain numbers of fixed size.
+"""A command's start and end: what the host tells the spawner and init, and what they answer.
 
-Apart from `spawner`, `init` and `tags`: the host, which starts anew for every hook, loads none of those.
+Their answers are numbers of fixed size: they share a uid with hostile commands, and the host believes them
+nothing else. The host, which starts anew for every hook, loads none of the modules of those processes.
 """
 
 import struct
+
+from pinfold.sandbox.linux.protocol.message import WireMessage
+
+BUILDER, SPAWNER = "pinfold-builder", "pinfold-spawner"
+"""The name of a spawner's process at first, and from then on."""
+
+
+class StartCommand(WireMessage):
+    """What the host tells a spawner, with the descriptor to report to and the command's own."""
+
+    arguments: tuple[str, ...]
+    cwd: str
+    environment: dict[str, str] | None
+    """None: as that of the command before. Most have the same, and it is most of a request."""
+    terminal: tuple[int, int] | None
+    """Rows and columns, if it runs on a terminal."""
+
 
 STATUS = struct.Struct("=ii")
 """A spawner's word about a command: one of the following, and a number."""
