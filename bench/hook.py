@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
 from pinfold.integrations.hooks.daemon import SWITCH, socket_path
-from pinfold.integrations.install.hook_command import hook_words
+from pinfold.integrations.install.agents import hook_words
 
 COLD, WARM = 8.0, 2.5
 """The aims: without the service, and with it."""

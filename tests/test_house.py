@@ -107,7 +107,7 @@ def test_what_is_imported_by_name_is_what_is_found_by_name() -> None:
 
 def test_what_programs_use_is_documented() -> None:
     public = [getattr(pinfold, name) for name in pinfold.__all__]
-    public += [client.Welcome, remote_session.Ended, remote_session.Event]
+    public += [client.Welcome, remote_session.RemoteResult, remote_session.RemoteEvent]
     for kind in filter(inspect.isclass, public):
         assert kind.__doc__, kind
         for name, member in vars(kind).items():

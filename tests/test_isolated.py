@@ -14,7 +14,7 @@ import pytest
 
 import pinfold
 from pinfold.integrations.hooks import rewrite
-from pinfold.integrations.install.hook_command import hook_words
+from pinfold.integrations.install.agents import hook_words
 from pinfold.isolated import SOURCE, isolated_environment, own_command, program_outside
 
 TOP = Path(__file__).parent.parent

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from pinfold.approval import settle
 from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
-from pinfold.cli.question_view import Asking
+from pinfold.cli.question_view import QuestionView
 from pinfold.integrations.acp import _asked
-from pinfold.integrations.hooks.hook_call import Call, Opinion
+from pinfold.integrations.hooks.hook_call import HookCall, Opinion
 from pinfold.integrations.hooks.judge_call import judge
 from pinfold.integrations.markdown import verbatim_line
 from pinfold.integrations.mcp.elicitation import form_of
@@ -54,7 +54,7 @@ def wanting(wishes: list[Widening], **given: Any) -> PermissionNeeded:
 
 def faces(asked: PermissionNeeded) -> dict[str, str]:
     """What each face shows before it takes a yes, lines that were folded joined."""
-    terminal, page = Asking(), sheet_of(asked, 60, "/home/me")
+    terminal, page = QuestionView(), sheet_of(asked, 60, "/home/me")
     lines = terminal.question(asked, 80, 24)
     if terminal.is_cut(asked, 80, 24):
         lines += terminal.explanation(asked, 80)
@@ -147,7 +147,7 @@ def test_what_a_person_usually_asks_for_is_asked() -> None:
 
 def test_a_line_that_is_cut_is_seen_whole_before_it_can_be_granted() -> None:
     long = "\n".join(f"echo {number}" for number in range(100))
-    sheet = Asking()
+    sheet = QuestionView()
     assert sheet.is_cut(question(command=long), 80, 24)
     assert "echo 99" not in "".join(sheet.question(question(command=long), 80, 24))
     assert "echo 99" in "".join(sheet.explanation(question(command=long), 80))
@@ -165,7 +165,7 @@ def test_words_match_the_reach_of_a_grant_for_the_session(operation: str) -> Non
         operation=operation, path="/w/x", command=operation, choices=(Answer.NO, Answer.SESSION),
     )  # fmt: skip
     told = faces(asked)
-    shown = "".join((*told.values(), *Asking().choices(asked, asked.reaches[0], 80)))
+    shown = "".join((*told.values(), *QuestionView().choices(asked, asked.reaches[0], 80)))
     shown += json.dumps(form_of(asked).requested_schema) + json.dumps(question_as_plain(asked)["effects"])
     assert "every command" in shown and "any command, while this session lasts" in shown
     assert "this very command" not in shown
@@ -175,7 +175,7 @@ def test_an_answer_that_adds_rules_shows_them_on_every_face() -> None:
     asked = question(rules=("npm test", "make lint"), choices=tuple(Answer))
     schema = json.dumps(form_of(asked).requested_schema)
     acp = _asked("1", "s", asked)["params"]["toolCall"]["content"][0]["content"]["text"]
-    terminal = "".join(Asking().choices(asked, asked.reaches[0], 99))
+    terminal = "".join(QuestionView().choices(asked, asked.reaches[0], 99))
     for shown in (schema, acp, terminal, json.dumps(question_as_plain(asked))):
         assert "npm test" in shown and "make lint" in shown
     seen: list[PermissionNeeded] = []
@@ -198,8 +198,8 @@ def test_so_many_things_at_once_are_refused_with_what_to_do(tmp_path: Path) -> N
         assert session.settings.network.allow == ("h1.example", "h2.example")
 
 
-def call(*requests: Any, cwd: Path) -> Call:
-    return Call("claude-code", "PreToolUse", "tool", str(cwd), requests=requests, can_rewrite=True)
+def call(*requests: Any, cwd: Path) -> HookCall:
+    return HookCall("claude-code", "PreToolUse", "tool", str(cwd), requests=requests, can_rewrite=True)
 
 
 def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> Non
 def test_what_a_yes_grants_is_on_the_screen_before_it_can_be_granted() -> None:
     """Of what a command wanted, it chose the paths: long ones would push the first off the screen."""
     wishes = [Widening(FIELDS[0], f"/w{number}/{'d' * 240}/{'e' * 240}") for number in range(MOST_WANTED)]
-    sheet, asked = Asking(), wanting(wishes, command="make")
+    sheet, asked = QuestionView(), wanting(wishes, command="make")
     assert sheet.is_cut(asked, 80, 24)
     assert "press `e`" in "".join(sheet.question(asked, 80, 24))
     assert all(f"/w{number}/" in "".join(sheet.explanation(asked, 80)) for number in range(MOST_WANTED))

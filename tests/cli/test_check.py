@@ -264,9 +264,9 @@ def test_explain_says_what_is_asked_while_the_command_runs(tmp_path: Path) -> No
         told = run(tmp_path, "explain", line, settings=settings).stdout.decode()
         return " ".join(told.partition("While it runs, ")[2].split())
 
-    asked = "a person is asked before it "
-    hosts, git = "connects to a host that `network.allow` does not name", "writes in `.git`"
-    outside = "writes outside of the project."
+    asked = "pinfold asks you before it "
+    hosts, git = "connects to a host that is not in `network.allow`", "writes to `.git`"
+    outside = "writes outside the project."
     assert later("") == f"{asked}{hosts}, {git} or {outside}"
     assert later('network.access = "none"\nfilesystem.git_writes = true\n') == f"{asked}{outside}"
     assert later("filesystem.ask = false\n") == f"{asked}{hosts}."
@@ -290,7 +290,7 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["--help"], 0, "usage: pinfold VERB"),
         (["--version"], 0, "pinfold 0."),
         (["chek"], 2, "did you mean `check`?"),
-        (["zzz"], 2, "there are: run, learn, check"),
+        (["zzz"], 2, "the verbs are: run, learn, check"),
         (["check", "--help"], 0, "usage: pinfold check"),
         (["check", "--nope", "ls"], 2, "pinfold: unrecognized arguments: --nope"),
         (["check", "--network", "nope", "ls"], 2, "help: see `pinfold check --help`"),

@@ -4,7 +4,8 @@ import os
 import pty
 import termios
 
-from pinfold.cli.draw import draw, fold, folded
+from pinfold.cli.draw import draw
+from pinfold.cli.output import fold, fold_for_terminal
 from pinfold.model.locations import Span
 
 
@@ -58,9 +59,9 @@ def test_what_programs_read_is_one_line() -> None:
     ours, theirs = pty.openpty()
     try:
         termios.tcsetwinsize(theirs, (24, 60))
-        assert max(map(len, folded("word " * 40, theirs))) < 60
+        assert max(map(len, fold_for_terminal("word " * 40, theirs))) < 60
     finally:
         os.close(ours)
         os.close(theirs)
     with open(os.devnull) as nobody:
-        assert folded("word " * 40, nobody.fileno()) == ["word " * 40]
+        assert fold_for_terminal("word " * 40, nobody.fileno()) == ["word " * 40]

@@ -33,4 +33,4 @@ def test_add_list_remove(
     assert main(["exclude", "remove", "docker"]) == 0
     capsys.readouterr()
     assert main(["exclude", "list"]) == 0
-    assert capsys.readouterr().out == "there are no exclusions: every command runs inside the fence\n"
+    assert capsys.readouterr().out == "there are no exclusions: every command runs in the sandbox\n"

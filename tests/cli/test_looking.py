@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pinfold.cli.console import paper
+from pinfold.cli.output import make_console
 from pinfold.diagnose.doctor import ELSEWHERE, _processes, _state
 from pinfold.sandbox.linux import limits
 from pinfold.state.sessions import register
@@ -160,7 +160,7 @@ def test_who_stops_reading_is_given_no_verdict() -> None:
     """`pinfold selftest | head` is no attack that got through."""
     reading, writing = os.pipe()
     os.close(reading)
-    sheet = paper()
+    sheet = make_console()
     sheet.file = open(writing, "w", buffering=1)  # noqa: SIM115  (closing it fails as well)
     with pytest.raises(BrokenPipeError):
         sheet.print("held")
@@ -199,8 +199,8 @@ def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("access", "hosts"),
     [
-        ("ask", " but the hosts that you allow when asked"),
-        ("rules", " but the hosts of `network.allow`"),
+        ("ask", " except hosts that you allow when asked"),
+        ("rules", " except hosts in `network.allow`"),
         ("none", ""),
     ],
 )
@@ -216,7 +216,7 @@ def test_a_grant_of_what_is_not_there_is_told(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(f'[filesystem]\nwrite = ["{tmp_path}/there", "{tmp_path}/gone", "inside"]\n')
     given = ("--settings", str(file), "--cwd", str(work))
-    told = f"{tmp_path}/gone in `filesystem.write` opens nothing: it is not there; make it first"
+    told = f"{tmp_path}/gone in `filesystem.write` has no effect: the path does not exist; create it first"
     assert answer("status", *given, home=tmp_path)["notices"] == [told]
     assert f"note: {told}\n" in pinfold("status", *given, home=tmp_path).stdout
     prompt = pinfold("prompt", *given, home=tmp_path).stdout
@@ -253,7 +253,7 @@ def test_status_without_a_fence_says_so(tmp_path: Path) -> None:
     file.write_text("[sandbox]\nenabled = false\n")
     said = answer("status", "--settings", str(file), home=tmp_path)
     assert said["enforcement"]["level"] == "none"
-    assert "the fence is switched off" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
+    assert "`sandbox.enabled` is false" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
 
 
 # prompt

@@ -9,7 +9,7 @@ import pytest
 
 import pinfold
 from pinfold.approval.terminal_turn import Turn
-from pinfold.cli import progress
+from pinfold.cli import run
 from pinfold.model.decision import Verdict
 
 
@@ -35,10 +35,10 @@ def ring() -> None:
 
 def test_it_is_told_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen := Screen())
-    with progress.patience(("/usr",), Turn()):
+    with run.progress_notes(("/usr",), Turn()):
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
         ring()
-    assert screen.getvalue().startswith("pinfold: looking through /usr for")
+    assert screen.getvalue().startswith("pinfold: searching /usr for")
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
@@ -48,26 +48,26 @@ def test_it_is_told_which_hook_is_waited_for(monkeypatch: pytest.MonkeyPatch, tm
     slow.write_text("#!/bin/sh\nexec sleep 5\n")
     slow.chmod(0o755)
     monkeypatch.setattr("sys.stderr", screen := Screen())
-    monkeypatch.setattr(progress, "SECONDS", 0.2)
+    monkeypatch.setattr(run, "PATIENCE", 0.2)
     hooks = {"before_command": [str(slow)], "timeout": "1s"}
     session = pinfold.Session([str(tmp_path)], settings={"hooks": hooks})
-    with session, progress.patience(("/usr",), Turn()):
+    with session, run.progress_notes(("/usr",), Turn()):
         assert session.check("true").verdict is Verdict.DENY
         ring()
     waited, looked = screen.getvalue().splitlines()
-    assert waited.startswith(f"pinfold: waiting for what `{slow}` says")
-    assert looked.startswith("pinfold: looking through /usr for")
+    assert waited.startswith(f"pinfold: waiting for `{slow}`")
+    assert looked.startswith("pinfold: searching /usr for")
 
 
 def test_a_question_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen := Screen())
     turn = Turn()
-    with turn, progress.patience(("/usr",), turn):
+    with turn, run.progress_notes(("/usr",), turn):
         ring()
     assert not screen.getvalue()
 
 
 def test_programs_are_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    with progress.patience(("/usr",), Turn()):
+    with run.progress_notes(("/usr",), Turn()):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

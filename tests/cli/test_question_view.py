@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pinfold.cli.question_view import Asking
+from pinfold.cli.question_view import QuestionView
 from pinfold.model.permission import Capability
 from tests.approval.questions import question
 from tests.cli.terminal_user import Screen
@@ -110,7 +110,7 @@ def test_escape_leaves_the_rule_and_everything_is_explained(screen: Screen) -> N
     screen.wait_until(lambda text: text.count("run it?") == 2)
     screen.press("e")
     told = screen.wait_until(lambda text: "the whole command:" in text and text.count("run it? [") > 1)
-    assert "step          otherwise" in told and "not to be asked again" in told
+    assert "step          otherwise" in told and "to allow it without a question" in told
     screen.press("n")
     screen.wait_for("exit:126")
 
@@ -438,7 +438,7 @@ def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str
 )
 def test_what_is_wanted_is_not_pushed_off_the_screen(given: dict[str, str]) -> None:
     asked = question(capability=Capability.CONNECT, host="evil.test", port=443, **given)
-    asking = Asking()
+    asking = QuestionView()
     choices = asking.choices(asked, asked.reaches[0], 80)
     for lines in (asking.question(asked, 80, 24), asking.explanation(asked, 80)):
         shown = [*lines, *choices][-23:]  # the prompt is the last line
@@ -452,7 +452,7 @@ def test_a_job_in_the_background_is_not_stopped_for_the_terminal(screen: Screen)
 
 def test_a_whole_home_is_told_of(screen: Screen) -> None:
     screen.run("run", "--project", str(screen.home), "--", "true")
-    assert "your whole home is the project" in screen.wait_for("exit:0")
+    assert "the project is your whole home" in screen.wait_for("exit:0")
 
 
 def test_a_job_in_the_background_asks_once_it_is_in_the_foreground(screen: Screen) -> None:

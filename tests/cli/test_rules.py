@@ -150,7 +150,7 @@ def test_a_reason_that_is_not_kept_is_told(file: Path, capsys: pytest.CaptureFix
     for reason, told in (("new", True), ("", False)):
         capsys.readouterr()
         assert main(["rules", "add", "deny", "git push", "--reason", reason]) == 0
-        assert ("the reason is not kept" in capsys.readouterr().out) is told
+        assert ("keeps its reason" in capsys.readouterr().out) is told
     assert "new" not in file.read_text()
 
 

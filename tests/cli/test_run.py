@@ -181,7 +181,9 @@ def test_choices_of_the_command_line(person: Person) -> None:
     # What is not there cannot be opened; in the project it may be made all the same.
     missing = person.run("--write", f"{more}/no/y", "--write", "later", "--", "true")
     assert missing.returncode == 0 and missing.stderr.count(b"\n") == 1
-    assert f"--write opens nothing: {more}/no/y is not there".encode() in missing.stderr.replace(b"\n", b" ")
+    assert f"--write has no effect: {more}/no/y does not exist".encode() in missing.stderr.replace(
+        b"\n", b" "
+    )
     assert person.run("--policy", "read-only", "-c", "touch here").returncode == 1
     assert person.run("--hide", f"{person.work}/secret", "-c", "cat secret").stdout == b""
     assert person.run("-c", "cat secret").stdout == b"x"

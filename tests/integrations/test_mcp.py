@@ -38,14 +38,14 @@ def test_the_transcript_is_as_it_was() -> None:
 def test_a_call_whose_state_was_used_for_another_is_over() -> None:
     """What it would be asked later goes to the next approver, and does not wait for somebody who has gone."""
     types = pytest.importorskip("mcp_types")
-    from pinfold.integrations.mcp.call import Asked, Call
+    from pinfold.integrations.mcp.call import McpCall, McpQuestion
     from pinfold.integrations.mcp.server import McpServer
     from pinfold.integrations.tools import TOOLS
     from tests.web.page_world import question
 
     async def scene() -> None:
         server = McpServer(lambda _: None)  # type: ignore[arg-type, return-value]
-        call, asked = Call(TOOLS["execute_command"], {"command": "a"}), Asked(question())
+        call, asked = McpCall(TOOLS["execute_command"], {"command": "a"}), McpQuestion(question())
         server._calls.append(call)
         server._waiting["state"] = call, asked
         other = types.CallToolRequestParams(

@@ -14,9 +14,10 @@ from pinfold.model.errors import (
     PolicyError,
     SandboxUnavailable,
 )
+from pinfold.model.tool_parameters import ToolParameters
 from pinfold.model.violation import Violation
-from pinfold.service.lines import Lines, TooLong
-from pinfold.service.messages import Fault, Params, decode, fault_line, fault_of, params_of
+from pinfold.service.lines import LineStream, TooLong
+from pinfold.service.messages import Fault, decode, fault_line, fault_of, params_of
 from pinfold.service.methods import METHODS
 from pinfold.session.serialize import decision_as_plain, file_refusal_as_plain, question_as_plain
 from tests.web.page_world import question
@@ -54,7 +55,7 @@ FIELDS = sorted(
 @pytest.mark.slow
 @given(st.sampled_from(sorted(METHODS)), st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
 def test_parameters_are_understood_wholly_or_refused(method: str, params: dict[str, Any]) -> None:
-    kind: type[Params] = METHODS[method][0]
+    kind: type[ToolParameters] = METHODS[method][0]
     call = decode(msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
     try:
         params_of(call, kind)
@@ -91,7 +92,7 @@ def test_a_line_without_an_end_is_not_gathered_for_ever(monkeypatch: pytest.Monk
     reader, writer = os.pipe()
     os.write(writer, b"a\n" + b"b" * 2000)
     os.close(writer)
-    found = iter(Lines(reader, -1))
+    found = iter(LineStream(reader, -1))
     assert next(found) == b"a"
     with pytest.raises(TooLong):
         next(found)
@@ -113,7 +114,7 @@ def test_a_call_that_finds_no_thread_is_told_and_the_next_is_heard(monkeypatch: 
     call = b'{"jsonrpc": "2.0", "id": %d, "method": "%b", "params": {}}\n'
     os.write(asks, call % (1, b"createSession") + call % (2, b"initialize"))
     os.close(asks)
-    Connection(Lines(incoming, outgoing), Service()).serve()
+    Connection(LineStream(incoming, outgoing), Service()).serve()
     os.close(outgoing)
     with open(hears, "rb") as lines:
         busy, fine = map(msgspec.json.decode, lines)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pinfold.approval import settle
 from pinfold.model.permission import Answer, SettlementOutcome
-from pinfold.service.questions import Questions
+from pinfold.service.questions import ClientApprover
 from tests.approval.questions import question
 
 
@@ -19,7 +19,7 @@ def test_a_client_hears_that_nobody_waits_any_more() -> None:
         is_asked.set()
         return True
 
-    client = Questions(tell, lambda _: "")
+    client = ClientApprover(tell, lambda _: "")
     settled = settle(question(), [client], is_withdrawn=is_asked.is_set)
     assert settled.answer is Answer.NO and settled.outcome is SettlementOutcome.WITHDRAWN
     assert [event for event, _ in heard] == ["permissionNeeded", "permissionWithdrawn"]

@@ -13,7 +13,7 @@ from pinfold.model.locations import Span
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
 from pinfold.web import WebApprover
-from pinfold.web.instance import Page
+from pinfold.web.instance import WebPage
 
 EVERY = (Answer.NO, Answer.ONCE, *LASTING)
 
@@ -38,9 +38,9 @@ def question(
 
 
 @contextmanager
-def page(home: Path, port: int = 0) -> Iterator[tuple[Page, dict[str, str]]]:
+def page(home: Path, port: int = 0) -> Iterator[tuple[WebPage, dict[str, str]]]:
     environ = {"HOME": str(home)}
-    opened = Page(environ, port)
+    opened = WebPage(environ, port)
     opened.serve()
     try:
         yield opened, environ
@@ -69,7 +69,7 @@ class Asking:
 class Tab:
     """What a browser would send."""
 
-    def __init__(self, opened: Page) -> None:
+    def __init__(self, opened: WebPage) -> None:
         self.port, self.token = opened.place.port, opened.place.token
         self.address = opened.place.host
         self.host = f"{self.address}:{self.port}"

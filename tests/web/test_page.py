@@ -19,10 +19,10 @@ from pinfold.model.permission import Answer, Capability, Reach
 from pinfold.state.web_page import find_page, page_directory, page_file
 from pinfold.web import WebApprover
 from pinfold.web.approver import connect
-from pinfold.web.board import Board
-from pinfold.web.instance import Page
+from pinfold.web.instance import WebPage
+from pinfold.web.open_questions import OpenQuestions
 from pinfold.web.server import MOST_CLIENTS
-from pinfold.web.wire import Given, Heard, sheet_of
+from pinfold.web.wire import AnswerReceipt, PageAnswer, sheet_of
 from tests.patience import PATIENCE
 from tests.web.page_world import EVERY, Asking, Tab, page, question
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is f
 def test_a_place_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PinfoldError, match=r"the page cannot be opened: .*/file.*XDG_STATE_HOME"):
-        Page({"XDG_STATE_HOME": str(tmp_path / "file"), "HOME": str(tmp_path)})
+        WebPage({"XDG_STATE_HOME": str(tmp_path / "file"), "HOME": str(tmp_path)})
 
 
 def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
 
 def test_what_was_answered_stands_no_more() -> None:
     """At once, though whoever asked may hang up later; with a trouble it still stands."""
-    board = Board()
-    heard = [Heard("a rule is missing"), Heard()]
+    board = OpenQuestions()
+    heard = [AnswerReceipt("a rule is missing"), AnswerReceipt()]
     standing = board.put(sheet_of(question(), 60, ""), lambda _: heard.pop(0))
     assert standing is not None
-    assert board.answer(standing.id, Given(Answer.ONCE)) == Heard("a rule is missing")
+    assert board.answer(standing.id, PageAnswer(Answer.ONCE)) == AnswerReceipt("a rule is missing")
     assert board.wait_for_news(-1, 0)[1] == [standing]
-    assert board.answer(standing.id, Given(Answer.ONCE)) == Heard()
-    assert board.wait_for_news(-1, 0)[1] == [] and board.answer(standing.id, Given(Answer.ONCE)) is None
+    assert board.answer(standing.id, PageAnswer(Answer.ONCE)) == AnswerReceipt()
+    assert board.wait_for_news(-1, 0)[1] == [] and board.answer(standing.id, PageAnswer(Answer.ONCE)) is None
 
 
 def test_a_wider_answer_is_what_was_offered(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_run_without_a_terminal_says_that_it_waits_for_the_page(tmp_path: Path
         (shown,) = tab.questions()
         tab.answer(shown["id"], "no")
         said = run.communicate(timeout=PATIENCE)[1]
-    waits = "pinfold: waiting for your answer on the page of `pinfold web`: run this inside the fence"
+    waits = "pinfold: answer this on the page of `pinfold web`: run this inside the fence"
     assert said.startswith(waits) and run.returncode == 126
 
 
@@ -221,12 +221,12 @@ def test_it_is_the_users_alone(tmp_path: Path) -> None:
 
 def test_there_is_one_for_each_user(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
-        again = Page(environ)
+        again = WebPage(environ)
         assert again.running == opened.place
         again.close()
         assert find_page(environ) == opened.place
     with socket.create_server(("", 0)) as everywhere, pytest.raises(PinfoldError, match="in use"):
-        Page({"HOME": str(tmp_path / "other")}, everywhere.getsockname()[1])
+        WebPage({"HOME": str(tmp_path / "other")}, everywhere.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -334,4 +334,4 @@ def test_a_full_disk_is_no_trouble_of_the_port(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("pinfold.web.instance.write_private", full)
     with pytest.raises(PinfoldError, match=r"the page cannot be opened: .*: No space left on device"):
-        Page({"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)})
+        WebPage({"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)})

@@ -4,7 +4,7 @@ from email.message import Message
 
 import pytest
 
-from pinfold.web.request_guard import HEADERS, objection
+from pinfold.web.request_guard import HEADERS, rejection_of
 
 HOST = "127.0.0.1:1234"
 OWN = {
@@ -19,7 +19,7 @@ def refused(method: str, path: str, headers: list[tuple[str, str]]) -> int:
     said = Message()
     for name, value in headers:
         said[name] = value
-    found = objection(method, path, said, "127.1.2.3", 1234, "t")
+    found = rejection_of(method, path, said, "127.1.2.3", 1234, "t")
     return found.status if found else 0
 
 

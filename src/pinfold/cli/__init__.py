@@ -1,9 +1,9 @@
-"""The command line: a module a verb, and nothing loaded but the verb that was asked for.
+"""The command line: one module per verb or pair of verbs, of which only the one in use is loaded.
 
-Start-up time is a feature: agents' hooks start us for each tool call. What is done for it here:
-- argparse and msgspec are loaded without what they bring along for others (`light`).
-- Nothing that a verb makes on its way is worth a garbage collection before it ends.
-- `run` and `learn` want a fence, which makes itself ready on another core meanwhile: it is started first.
+Start-up time is a feature, since agents' hooks start pinfold for each tool call:
+- argparse and msgspec are loaded without the modules that only others need (`lazy_imports`).
+- The garbage collector is off: a verb ends before collecting would pay.
+- `run` and `learn` need a sandbox, so its first process is started before anything else, on another core.
 """
 
 import gc
@@ -14,20 +14,35 @@ from pinfold.model.errors import PinfoldError, PolicyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from types import ModuleType
+    from argparse import ArgumentParser, Namespace
     from typing import NoReturn
 
 
 class Verb:
-    def __init__(self, module: str, help: str, exits: str = "") -> None:
+    def __init__(
+        self, module: str, help: str, exits: str = "", *, configure: str = "configure", run: str = "run"
+    ) -> None:
         self.module = module
         self.help = help
         self.exits = exits
+        self._configure, self._run = configure, run
+
+    def parser(self, name: str) -> "ArgumentParser":
+        from importlib import import_module
+
+        from pinfold.cli.arguments import parser_of
+
+        parser = parser_of(name, self.help, self.exits)
+        getattr(import_module(f"pinfold.cli.{self.module}"), self._configure)(parser)
+        return parser
+
+    def run(self, args: "Namespace") -> int:
+        """Preconditions: `parser` was called, which loads the module."""
+        return int(getattr(sys.modules[f"pinfold.cli.{self.module}"], self._run)(args))
 
 
-class Ended(KeyboardInterrupt):
-    """Like Ctrl-C, by another signal."""
+class EndedBySignal(KeyboardInterrupt):
+    """Another signal asks this process to end, as Ctrl-C does."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -38,41 +53,57 @@ OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""
 BLOCKED = 2
-"""What agents take for a no; to them any other failure of a hook is a yes."""
+"""Agents take this exit code of a hook for a no, and any other failure for a yes."""
 EXITS = "exit: 0 allow, 10 ask, 11 deny, 2 bad input or settings, 125 pinfold itself failed"
 RUN_EXITS = (
     "exit: the command's own, 128 + N for signal N; 124 timed out, 125 pinfold itself failed, 126 denied"
 )
 
 VERBS = {
-    "run": Verb("run", "run a command inside the fence, once it is decided that it may", RUN_EXITS),
-    "learn": Verb("learn", "run a command, and propose the settings that it would have needed", RUN_EXITS),
-    "check": Verb("check", "say whether a command, path, host or tool is allowed", EXITS),
-    "explain": Verb("explain", "the same with its reasons, for a person", EXITS),
+    "run": Verb("run", "decide about a command, ask if needed, and run it in the sandbox", RUN_EXITS),
+    "learn": Verb("learn", "run a command, and propose the settings that would allow it", RUN_EXITS),
+    "check": Verb("explain", "say whether a command, path, host or tool is allowed", EXITS, run="check"),
+    "explain": Verb("explain", "say whether it is allowed, and show every reason", EXITS),
     "doctor": Verb(
-        "doctor", "say what this machine enforces, and what would mend the rest", "exit: 0 all of it, 1 not"
+        "doctor", "show what this machine can enforce, and how to fix the rest", "exit: 0 all of it, 1 not"
     ),
     "selftest": Verb(
         "selftest",
-        "attack the fence on this machine and say what held",
-        "exit: 0 all held, 1 something did not",
+        "attack the sandbox on this machine, and show which attacks it stopped",
+        "exit: 0 it stopped all of them, 1 at least one got through",
     ),
-    "status": Verb("status", "the policy in force, what is enforced of it, and who runs"),
-    "prompt": Verb("prompt", "what to tell a model about the fence its commands run in"),
+    "status": Verb("status", "show the policy in force, what is enforced, and the running sessions"),
+    "prompt": Verb(
+        "status",
+        "print a description of the sandbox for a model's prompt",
+        configure="configure_prompt",
+        run="prompt",
+    ),
     "settings": Verb("settings", "show, validate or describe the settings"),
-    "approvals": Verb("approvals", "list the answers that are remembered, or take them back"),
-    "journal": Verb("journal", "list what was run, refused and asked, or forget what is old"),
+    "approvals": Verb("approvals", "list or revoke remembered answers"),
+    "journal": Verb("journal", "list what was run, denied and asked, or delete old entries"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
-    "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
-    "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
-    "acp": Verb("acp", "start an editor's agent that speaks ACP, and fence what it does"),
-    "mcp": Verb("mcp", "tools for agents, behind the fence: an MCP server on stdio"),
-    "web": Verb("web", "a page in your browser for the questions of all your sessions"),
-    "install": Verb("install", "put an agent behind the fence: edit its configuration"),
-    "uninstall": Verb("uninstall", "undo that, byte for byte"),
-    "import": Verb("import_", "take over an agent's own settings and rules"),
-    "completion": Verb("completion", "what bash, zsh or fish completes these words by"),
-    "hook": Verb("hook", "answer the hook of an agent", "exit: 0 answered, 2 blocked"),
+    "exclude": Verb(
+        "rules",
+        "list, add or remove commands that run outside the sandbox",
+        configure="configure_exclude",
+        run="exclude",
+    ),
+    "serve": Verb("serve", "offer sessions to other programs: JSON-RPC on stdio or a unix socket"),
+    "acp": Verb("acp", "start an editor's ACP agent, and run its commands in the sandbox"),
+    "mcp": Verb("mcp", "offer sandboxed tools to agents: an MCP server on stdio"),
+    "web": Verb("web", "show the questions of all your sessions on a page in your browser"),
+    "install": Verb("install", "run an agent's commands in the sandbox, by editing its configuration"),
+    "uninstall": Verb("install", "undo `install`, byte for byte", run="uninstall"),
+    "import": Verb("import_", "copy an agent's own settings and rules into your settings"),
+    "completion": Verb("completion", "print a shell completion script for bash, zsh or fish"),
+    "hook": Verb(
+        "install",
+        "answer the hook of an agent",
+        "exit: 0 answered, 2 blocked",
+        configure="configure_hook",
+        run="hook",
+    ),
 }
 
 
@@ -85,14 +116,14 @@ def entry() -> "NoReturn":
         _flush()
         sys.stderr.flush()
     except KeyboardInterrupt as end:
-        code = interrupted(end)
-    except BrokenPipeError:  # whoever read us has gone: there is nobody left to tell
+        code = interrupted_code(end)
+    except BrokenPipeError:  # the reader of our output has gone
         code = FAILED
     except OSError as error:
         _complain(f"cannot write the answer: {error.strerror}")
         code = FAILED
     except Exception as error:  # noqa: BLE001  (an exit code of 1 would look like the command's own)
-        _complain(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
+        _complain(f"internal error in pinfold; please report it: {type(error).__name__}: {error}")
         code = FAILED
     if sys.argv[1:2] == ["hook"] and code != OK:
         code = BLOCKED
@@ -100,13 +131,13 @@ def entry() -> "NoReturn":
         from pinfold.cli.signals import follow_command
 
         follow_command()
-    # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
+    # Everything is written and nothing is left running; shutting the interpreter down would cost 10 ms more.
     os._exit(code)
 
 
-def interrupted(end: KeyboardInterrupt) -> int:
-    """The exit code of what was ended from outside."""
-    return SIGNALLED + end.number if isinstance(end, Ended) else INTERRUPTED
+def interrupted_code(end: KeyboardInterrupt) -> int:
+    """The exit code of a verb that a signal ended."""
+    return SIGNALLED + end.number if isinstance(end, EndedBySignal) else INTERRUPTED
 
 
 def _prepare() -> None:
@@ -122,8 +153,8 @@ def _prepare() -> None:
 
 
 def _open_error_stream() -> None:
-    """In the place of a standard error that is closed (`2>&-`): who closed it wants to hear nothing, and no
-    file that is opened later is to be taken for it."""
+    """Opens /dev/null as standard error where that is closed (`2>&-`): no file that is opened later may
+    become descriptor 2."""
     null = os.open(os.devnull, os.O_WRONLY)
     if null != STDERR:
         os.dup2(null, STDERR)
@@ -149,43 +180,36 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(name: str, verb: Verb, arguments: list[str]) -> int:
-    from importlib import import_module
-
-    from pinfold.cli.parser import parser_of
-
     try:
-        module = import_module(f"pinfold.cli.{verb.module}")
-        parser = parser_of(name, verb.help, verb.exits)
-        module.configure(parser)
-        code = _told(module, parser, arguments)
+        code = _exit_code(verb, verb.parser(name), arguments)
         _flush()
         return code
     except KeyboardInterrupt as end:
-        return interrupted(end)
+        return interrupted_code(end)
 
 
-def _told(module: "ModuleType", parser: "ArgumentParser", arguments: list[str]) -> int:
-    # As far as can be said of arguments that make no sense; those after -- are a command's own.
+def _exit_code(verb: Verb, parser: "ArgumentParser", arguments: list[str]) -> int:
+    # A guess, for the case that the arguments cannot be parsed; those after -- are a command's own.
     as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
         args = parser.parse_args(arguments)
         as_json = getattr(args, "json", False)
-        return int(module.run(args))
+        return verb.run(args)
     except PolicyError as error:
-        from pinfold.cli.common import print_error
+        from pinfold.cli.output import print_error
 
         return print_error(error, as_json=as_json)
     except PinfoldError as error:
         return _failed(str(error), as_json)
     except OSError as error:
         if not error.filename:
-            raise  # the answer could not be written: nobody may take a verdict for granted that was not told
+            raise  # the output could not be written, so no exit code may claim that it was
         return _failed(f"{error.filename}: {error.strerror}", as_json)
 
 
 def _failed(message: str, as_json: bool) -> int:
     if as_json:
-        from pinfold.cli.common import print_error_json
+        from pinfold.cli.output import print_error_json
 
         print_error_json(message)
     else:
@@ -201,10 +225,10 @@ def _flush() -> None:
 
 def _complain(message: str) -> None:
     try:
-        from pinfold.cli.draw import tell
+        from pinfold.cli.output import report
         from pinfold.model.escape_text import visible
 
-        tell(visible(message))  # it may name files
+        report(visible(message))  # it may name files
     except OSError:
         return
 
@@ -214,22 +238,22 @@ def _overview() -> str:
     from textwrap import fill
 
     width, indent = get_terminal_size().columns, max(map(len, VERBS)) + 4
-    about = "Lets AI agents run terminal commands inside a fence that the kernel holds."
+    about = "Runs the terminal commands of AI agents in a sandbox that the Linux kernel enforces."
     lines = [
         fill(verb.help, width, initial_indent=f"  {name}".ljust(indent), subsequent_indent=" " * indent)
         for name, verb in VERBS.items()
     ]
-    more = "`pinfold VERB --help` says more."
+    more = "See `pinfold VERB --help` for the options of a verb."
     return "\n".join(["usage: pinfold VERB ...", "", fill(about, width), "", *lines, "", fill(more, width)])
 
 
 def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
-    from pinfold.cli.draw import tell
+    from pinfold.cli.output import report
     from pinfold.model.escape_text import visible
 
     near = get_close_matches(name, VERBS, n=1)
-    hint = f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(VERBS)}"
-    tell(f"no verb `{visible(name)}`{hint}")
+    hint = f"; did you mean `{near[0]}`?" if near else f"; the verbs are: {', '.join(VERBS)}"
+    report(f"unknown verb `{visible(name)}`{hint}")
     return BAD_INPUT

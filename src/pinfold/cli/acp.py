@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pinfold.cli import FAILED, SIGNALLED
-from pinfold.cli.common import add_common, here
+from pinfold.cli.arguments import add_common, here
 from pinfold.cli.request_args import add_choices, overrides_of
 from pinfold.isolated import program_outside
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -22,7 +22,7 @@ from pinfold.web import WebApprover
 if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.integrations.acp import Proxy
-    from pinfold.service.lines import Lines
+    from pinfold.service.lines import LineStream
 
 
 GRACE = 5.0
@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
     from pinfold.integrations.acp import Proxy
-    from pinfold.service.lines import Lines
+    from pinfold.service.lines import LineStream
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or not words[0]:
@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
             f"{words[0]}: PATH names none that lies outside of the project, which commands can write; "
             "give its full path"
         )
-    editor = Lines(os.dup(0), os.dup(1))
+    editor = LineStream(os.dup(0), os.dup(1))
     with open(os.devnull) as null:
         os.dup2(null.fileno(), 0)
     os.dup2(2, 1)
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
     except OSError as error:
         raise PinfoldError(f"{words[0]}: {error.strerror}") from None
     assert started.stdin and started.stdout  # noqa: S101
-    agent = Lines(started.stdout.fileno(), started.stdin.fileno())
+    agent = LineStream(started.stdout.fileno(), started.stdin.fileno())
 
     page = WebApprover(os.environ)
 
@@ -97,7 +97,7 @@ def _end(agent: "subprocess.Popen[bytes]") -> None:
 
 
 def _carry(
-    agent: "Lines", proxy: "Proxy", started: "subprocess.Popen[bytes]", leaving: threading.Event
+    agent: "LineStream", proxy: "Proxy", started: "subprocess.Popen[bytes]", leaving: threading.Event
 ) -> None:
     try:
         for line in agent:
@@ -126,7 +126,7 @@ def _ended(agent: "subprocess.Popen[bytes]") -> int:
     return SIGNALLED - code if code < 0 else code
 
 
-def _take(line: bytes, take: Any, editor: "Lines | None") -> None:
+def _take(line: bytes, take: Any, editor: "LineStream | None") -> None:
     try:
         message = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -137,5 +137,5 @@ def _take(line: bytes, take: Any, editor: "Lines | None") -> None:
         take(message)
 
 
-def _send(lines: "Lines", message: dict[str, Any]) -> None:
+def _send(lines: "LineStream", message: dict[str, Any]) -> None:
     lines.write(msgspec.json.encode(message) + b"\n")

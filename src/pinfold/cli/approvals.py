@@ -5,8 +5,8 @@ from argparse import ArgumentParser, Namespace
 from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import add_common, print_json, short
-from pinfold.cli.draw import say
+from pinfold.cli.arguments import add_common
+from pinfold.cli.output import print_json, print_sentence, short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.escape_text import visible
@@ -53,7 +53,7 @@ def _list(args: Namespace, store: "Store") -> int:
     elif answers:
         _draw(answers, states)
     else:
-        say("no answers are remembered: whatever needs a person is asked")
+        print_sentence("no answers are remembered: whatever needs a person is asked")
     return 0
 
 
@@ -134,13 +134,13 @@ def _as_json(answer: "Remembered", state: str) -> dict[str, object]:
 
 
 def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
-    from pinfold.cli.console import paper, put, table
+    from pinfold.cli.output import make_console, make_table, print_rich_table
 
-    drawn = table("id", "answer", "state", "until", "what")
+    drawn = make_table("id", "answer", "state", "until", "what")
     for each in answers:
         drawn.add_row(each.id, str(each.answer), states[each.id], _until(each), _what(each))
-    sheet = paper()
-    put(sheet, drawn)
+    sheet = make_console()
+    print_rich_table(sheet, drawn)
     if STALE in states.values():
         sheet.print("stale: the settings in force are not those it was given under; it is asked again")
     for session in dict.fromkeys(each.session for each in answers if states[each.id] == ENDED):
@@ -166,16 +166,16 @@ def _until(answer: "Remembered") -> str:
 def _what(answer: "Remembered") -> str:
     subject = answer.subject
     by = "any command" if answer.reach is not Reach.COMMAND else f"`{visible(subject.command)}`"
-    where = visible(short(subject.roots[0])) if subject.roots else ""
+    where = visible(short_path(subject.roots[0])) if subject.roots else ""
     match subject.capability:
         case Capability.CONNECT:
             return f"{by} may connect to {visible(subject.host)}:{subject.port}, in {where}"
         case Capability.WRITE:
             is_wide = answer.reach is Reach.DIRECTORY
-            path = visible(short(subject.path.rpartition("/")[0] if is_wide else subject.path))
+            path = visible(short_path(subject.path.rpartition("/")[0] if is_wide else subject.path))
             return f"{by} may {'change what is in' if is_wide else _deed(subject)} {path}, in {where}"
         case Capability.WIDEN:
             more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
-            return f"run {by} with {visible(more)}, in {visible(short(subject.cwd))}"
+            return f"run {by} with {visible(more)}, in {visible(short_path(subject.cwd))}"
     fence = "" if subject.sandboxed else " outside of the fence"
-    return f"run {by}{fence}, in {visible(short(subject.cwd))}"
+    return f"run {by}{fence}, in {visible(short_path(subject.cwd))}"

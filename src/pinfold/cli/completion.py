@@ -1,15 +1,13 @@
-"""`pinfold completion SHELL`: what a shell completes pinfold's own words by.
+"""`pinfold completion SHELL`: a completion script for pinfold's own words.
 
-The words are read from the verbs' own parsers when this is asked for: nothing of pinfold runs while somebody
-types. What a command is given after `--`, and every path, the shell completes as ever.
+The words come from the verbs' parsers when the script is printed, so that no pinfold runs while a person
+types. The shell completes paths, and a command's own words after `--`, as it always does.
 """
 
 from argparse import PARSER, ArgumentParser, Namespace
 from collections.abc import Iterator
-from importlib import import_module
 
 from pinfold.cli import VERBS
-from pinfold.cli.parser import parser_of
 
 BASH = """\
 _pinfold() {{
@@ -42,13 +40,13 @@ function __pinfold_wants_word
 end
 complete -c pinfold -a '(__pinfold_words)'
 complete -c pinfold -f -n __pinfold_wants_word"""
-"""fish offers files beside the words, unless told where none can stand."""
+"""fish offers files beside the words, except where the script says that there can be none."""
 SHELLS = {
     "bash": (BASH, "        '{} '{}) words='{}' ;;"),
     "zsh": (ZSH, "        '{} '{}) words='{}' ;;"),
     "fish": (FISH, "        case '{} {}'\n            string split -- ' ' '{}'"),
 }
-"""The script of each, and how it says which words may follow a verb and its action."""
+"""For each shell: its script, and the line that lists which words may follow a verb and its action."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -64,14 +62,12 @@ def run(args: Namespace) -> int:
 
 def _parsers() -> Iterator[tuple[str, ArgumentParser]]:
     for name, verb in VERBS.items():
-        parser = parser_of(name, verb.help, verb.exits)
-        import_module(f"pinfold.cli.{verb.module}").configure(parser)
-        yield name, parser
+        yield name, verb.parser(name)
 
 
 def _values() -> Iterator[str]:
-    """What follows a verb's option that takes something, for bash and zsh: its choices, or whatever the shell
-    completes by itself."""
+    """For bash and zsh, the words after an option that takes a value: its choices, or what the shell
+    offers."""
     for name, parser in _parsers():
         taking = (action for action in parser._actions if action.option_strings and action.nargs != 0)
         for action in taking:
@@ -81,7 +77,7 @@ def _values() -> Iterator[str]:
 
 
 def _words() -> Iterator[tuple[str, str, str]]:
-    """A verb, its action or `*` for whatever comes then, and what may follow: the closest come first."""
+    """A verb, its action or `*` for any, and the words that may follow: the most specific come first."""
     for name, parser in _parsers():
         for action in parser._actions:
             actions = action.choices if action.nargs == PARSER and isinstance(action.choices, dict) else {}

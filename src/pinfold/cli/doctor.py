@@ -4,7 +4,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import add_common, here, print_json, project_of
+from pinfold.cli.arguments import add_common, here, project_of
+from pinfold.cli.output import print_json
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.session import Session
@@ -59,14 +60,14 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
 def _draw(diagnosis: "Diagnosis") -> None:
     from rich.text import Text
 
-    from pinfold.cli.console import paper, put, table
+    from pinfold.cli.output import make_console, make_table, print_rich_table
 
-    drawn = table("layer", "state", "")
+    drawn = make_table("layer", "state", "")
     for each in diagnosis.standings:
         colour = COLOURS[each.state] if each.needed or each.state == "ready" else "yellow"
         drawn.add_row(each.name, Text(each.state, style=colour), visible(each.detail))
-    sheet = paper()
-    put(sheet, drawn)
+    sheet = make_console()
+    print_rich_table(sheet, drawn)
     sheet.print()
     # Commands are for copying: whole, on one line, however long.
     for each in diagnosis.standings:

@@ -1,18 +1,13 @@
-"""A command line drawn with carets under some of its parts; sentences folded to a terminal."""
+"""Draws a command line with carets under some of its parts."""
 
 import os
 import sys
 
-from pinfold.cli import STDERR, STDOUT
+from pinfold.cli.output import INDENT, WIDEST
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span
 
-WIDEST = 100
-INDENT = "  "
 CONTINUED = "↳ "
-
-_open_line = False
-"""Whether what a command wrote to the terminal last did not end its line."""
 
 
 def widest() -> int:
@@ -107,59 +102,3 @@ def _columns(cell: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in cell)
-
-
-def folded(line: str, descriptor: int, indent: int = 0) -> list[str]:
-    """A sentence as lines of the terminal there; whole where there is none, for programs to read.
-
-    A word that is too long for a line stays whole: paths are for copying.
-    """
-    try:
-        columns = os.get_terminal_size(descriptor).columns
-    except OSError:
-        return [line]
-    return fold(line, columns or WIDEST, indent)
-
-
-def fold(line: str, columns: int, indent: int = 0) -> list[str]:
-    """`indent` is what stands before all lines but the first; two more than before that one, unless told."""
-    from textwrap import wrap
-
-    hang = " " * (indent or len(line) - len(line.lstrip()) + len(INDENT))
-    return wrap(
-        line,
-        min(WIDEST, columns) - 1,
-        subsequent_indent=hang,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-
-
-def say(sentence: str) -> None:
-    """An answer of one sentence, on standard output."""
-    print("\n".join(folded(sentence, STDOUT)))
-
-
-def leave_off(data: bytes) -> None:
-    """A command has written this to the terminal: what is told next begins a line of its own there."""
-    global _open_line  # there is one terminal
-    _open_line = not data.endswith(b"\n") if data else _open_line
-
-
-def tell(sentence: str) -> None:
-    """Says it on standard error, in pinfold's name."""
-    start = "\n" if _open_line and sys.stderr.isatty() else ""
-    leave_off(b"\n")
-    print(start + "\n".join(folded(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
-
-
-def is_coloured(stream: object = None) -> bool:
-    """Colours are for a terminal, and not for those who said NO_COLOR."""
-    out = sys.stdout if stream is None else stream
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return bool(getattr(out, "isatty", bool)()) and not plain
-
-
-def paint(text: str, colour: str, on: bool) -> str:
-    codes = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
-    return f"\x1b[{codes[colour]}m{text}\x1b[0m" if on else text

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import filled, print_json, short, user_file_of
+from pinfold.cli.arguments import filled, user_file_of
+from pinfold.cli.output import print_json, short_path
 from pinfold.model.escape_text import quoted, visible
 
 if TYPE_CHECKING:
-    from pinfold.integrations.imports.imported_rule import Finding
-    from pinfold.integrations.imports.merge import Merged
+    from pinfold.integrations.imports.merge import ImportProposal
+    from pinfold.integrations.imports.rules import ImportedRule
 
 AGENTS = ("claude", "cursor", "codex", "gemini")
 
@@ -31,8 +32,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.integrations.imports.merge import merge
-    from pinfold.integrations.imports.read_files import gather
+    from pinfold.integrations.imports.merge import gather, merge
     from pinfold.settings.files import locked, read_text, write_text
     from pinfold.settings.parse_layer import read_layer
     from pinfold.settings.toml import parse
@@ -51,10 +51,10 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merged: "Merged") -> None:
+def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merged: "ImportProposal") -> None:
     from pinfold.cli.install import diff
 
-    changes = diff(before, merged.text, path if args.json else short(path))
+    changes = diff(before, merged.text, path if args.json else short_path(path))
     if args.json:
         print_json(
             {
@@ -80,7 +80,7 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
     if not changes:
         print("there is nothing to take over")
     elif args.write:
-        print(f"changed {visible(short(path))}")
+        print(f"changed {visible(short_path(path))}")
     else:
         print(f"nothing is changed yet: `{_accepting(args)}` accepts this")
 
@@ -93,9 +93,9 @@ def _accepting(args: Namespace) -> str:
     return visible(" ".join(map(quoted, words)))
 
 
-def _list(title: str, findings: "Sequence[Finding]") -> None:
+def _list(title: str, findings: "Sequence[ImportedRule]") -> None:
     if not findings:
         return
     print(f"\n{title}:")
     for each in findings:
-        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {visible(each.why)}")
+        print(f"  {visible(each.text)}  ({visible(short_path(each.source))}): {visible(each.why)}")

@@ -1,4 +1,8 @@
-"""`pinfold install AGENT`: puts our hooks into an agent's configuration; `uninstall` takes them out again."""
+"""`pinfold install AGENT`, `uninstall AGENT` and `hook AGENT`.
+
+`install` adds pinfold's hooks to an agent's configuration, `uninstall` removes them byte for byte, and `hook`
+answers one of them, from standard input to standard output.
+"""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -7,31 +11,52 @@ from typing import TYPE_CHECKING
 from pinfold.integrations.hooks import AGENTS
 
 if TYPE_CHECKING:
-    from pinfold.integrations.install.plan import Plan
+    from pinfold.integrations.install.plan import InstallPlan
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "agent", choices=tuple(AGENTS), metavar="AGENT", help="whose configuration to change: %(choices)s"
+        "agent", choices=tuple(AGENTS), metavar="AGENT", help="the agent to configure: %(choices)s"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the changes without making them")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
 
+def configure_hook(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "agent", choices=tuple(AGENTS), metavar="AGENT", help="the agent that calls: %(choices)s"
+    )
+
+
 def run(args: Namespace) -> int:
-    from pinfold.integrations.install.apply import apply_install
-    from pinfold.integrations.install.plan import plan_install
+    from pinfold.integrations.install.plan import apply_install, plan_install
 
     plan = plan_install(args.agent, os.environ)
     if not args.dry_run:
         apply_install(args.agent, plan, os.environ)
-    tell(args, plan, "installed", "is installed already")
+    _print_changes(args, plan, "installed", "is installed already")
     return 0
 
 
-def tell(args: Namespace, plan: "Plan", done: str, nothing: str) -> None:
-    """What was changed, or would be."""
-    from pinfold.cli.common import print_json, short
+def uninstall(args: Namespace) -> int:
+    from pinfold.integrations.install.plan import apply_uninstall, plan_uninstall
+
+    plan = plan_uninstall(args.agent, os.environ)
+    if not args.dry_run:
+        apply_uninstall(args.agent, plan, os.environ)
+    _print_changes(args, plan, "uninstalled", "has no pinfold hooks")
+    return 0
+
+
+def hook(args: Namespace) -> int:
+    from pinfold.integrations.hooks.start import respond
+
+    return respond(args.agent)
+
+
+def _print_changes(args: Namespace, plan: "InstallPlan", done: str, nothing: str) -> None:
+    """Prints what was changed, or would be."""
+    from pinfold.cli.output import print_json, short_path
     from pinfold.model.escape_text import visible
 
     if args.json:
@@ -42,18 +67,19 @@ def tell(args: Namespace, plan: "Plan", done: str, nothing: str) -> None:
         return
     for each in plan.changes:
         if args.dry_run:
-            print(diff(each.before, each.after, short(each.path)), end="")
+            print(diff(each.before, each.after, short_path(each.path)), end="")
         else:
-            print(f"{'removed' if each.after is None else 'changed'} {visible(short(each.path))}")
+            print(f"{'removed' if each.after is None else 'changed'} {visible(short_path(each.path))}")
     if not plan.changes:
         print(f"{args.agent} {nothing}")
     elif not args.dry_run:
-        print(f"{done}: start {args.agent} anew")
+        print(f"{done}: restart {args.agent}")
     for note in plan.notes:
         print(f"note: {visible(note)}")
 
 
 def diff(before: str | None, after: str | None, path: str) -> str:
+    """A unified diff of a file; None where there is no file."""
     from difflib import unified_diff
 
     old, new = (before or "").splitlines(keepends=True), (after or "").splitlines(keepends=True)

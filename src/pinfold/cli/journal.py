@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import filled, print_json, print_table, short
-from pinfold.cli.draw import is_coloured
+from pinfold.cli.arguments import filled
+from pinfold.cli.output import is_coloured, print_json, print_table, short_path
 from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _list(args: Namespace) -> int:
         _draw(found)
     else:
         whose = f" of a session `{visible(args.session)}`" if args.session is not None else ""
-        print(f"nothing is written down{whose} in {visible(short(journal_file(os.environ)))}")
+        print(f"nothing is written down{whose} in {visible(short_path(journal_file(os.environ)))}")
     return 0
 
 
@@ -111,14 +111,14 @@ def _draw(found: "list[Action]") -> None:
         return
     from rich.text import Text
 
-    from pinfold.cli.console import paper, put, table
+    from pinfold.cli.output import make_console, make_table, print_rich_table
 
-    drawn = table("when", "session", "outcome", "what")
+    drawn = make_table("when", "session", "outcome", "what")
     colours = is_coloured()
     for when, session, outcome, what in rows:
         style = COLOURS.get(outcome, "yellow") if colours else ""
         drawn.add_row(when, session, Text(outcome, style=style), what)
-    put(paper(), drawn)
+    print_rich_table(make_console(), drawn)
 
 
 def _when(at: float) -> str:
@@ -166,7 +166,7 @@ def _what(deed: "Action") -> str:
         told, command = command or str(data.get("error", "")), ""
     told = _cut(told)
     told += f", by `{_cut(command)}`" if command else ""
-    told += f", in {visible(short(cwd))}" if cwd else ""
+    told += f", in {visible(short_path(cwd))}" if cwd else ""
     return told + _refused((deed.end or {}).get("violations", ()))
 
 
@@ -174,7 +174,7 @@ def _refused(violations: Sequence[Mapping[str, object]]) -> str:
     if not violations:
         return ""
     first, more = violations[0], len(violations) - 1
-    what = _cut(f"{first.get('operation', '')} {short(str(first.get('path', '')))}".rstrip())
+    what = _cut(f"{first.get('operation', '')} {short_path(str(first.get('path', '')))}".rstrip())
     return f"; refused {what}" + (f" and {more} more" if more else "")
 
 

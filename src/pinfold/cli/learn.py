@@ -16,12 +16,11 @@ from contextlib import contextmanager
 from pinfold.approval.terminal import AS_USUAL, LEAVE_WINDOW, QUIET, SET_RIGHT, TTY, TerminalApprover
 from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import STDERR
-from pinfold.cli.common import print_json, short
-from pinfold.cli.draw import folded
-from pinfold.cli.question_view import Asking
+from pinfold.cli.output import fold_for_terminal, print_json, short_path
+from pinfold.cli.question_view import QuestionView
 from pinfold.cli.request_args import require_part_of_machine
-from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
-from pinfold.cli.signals import hear_endings
+from pinfold.cli.run import DENIED, add_run, command_from_args, exit_code, open_session, run_on_own_streams
+from pinfold.cli.signals import end_on_signals
 from pinfold.model.escape_text import visible
 from pinfold.model.request import RunCommand
 from pinfold.policy.learning import NotProposed
@@ -45,17 +44,17 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    command = command_of(args)
-    hear_endings()
-    person = TerminalApprover(Asking())
+    command = command_from_args(args)
+    end_on_signals()
+    person = TerminalApprover(QuestionView())
     listener = Listener(person)
     try:
-        with opened(args, approvers=[listener], notes_reads=True) as session:
+        with open_session(args, approvers=[listener], notes_reads=True) as session:
             require_part_of_machine(session, command)
             person.seconds = session.settings.approvals.question_timeout
             if args.json:
                 return _as_json(session, listener, command)
-            code, violations = as_program(session, command, person)
+            code, violations = run_on_own_streams(session, command, person)
             _propose(session, learn(session, listener, violations), person.turn)
             return code
     finally:
@@ -103,7 +102,7 @@ def _diff(learned: Learned, name: str) -> str:
 def _propose(session: Session, learned: Learned, turn: Turn) -> None:
     """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
     if not _diff(learned, "") or not TerminalApprover.is_there():
-        print(_told(learned, asks=False, fold=lambda line: folded(line, STDERR)), file=sys.stderr)
+        print(_told(learned, asks=False, fold=lambda line: fold_for_terminal(line, STDERR)), file=sys.stderr)
         return
     with turn, _terminal() as terminal:
         terminal.write(_told(learned, asks=True, fold=terminal.fold))
@@ -118,7 +117,7 @@ def _propose(session: Session, learned: Learned, turn: Turn) -> None:
             learned = chosen(session, learned, kept)
             said = YES if kept else NO
         if said == YES and accept(learned):
-            terminal.write(f"changed {visible(short(learned.file))}")
+            terminal.write(f"changed {visible(short_path(learned.file))}")
         else:
             terminal.write("nothing is changed")
 
@@ -126,7 +125,7 @@ def _propose(session: Session, learned: Learned, turn: Turn) -> None:
 def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = lambda line: [line]) -> str:
     """`fold` makes lines of a sentence; a diff stays as it is."""
     proposal = learned.proposal
-    changes = _diff(learned, short(learned.file))
+    changes = _diff(learned, short_path(learned.file))
     lines: list[str] = []
     if changes:
         lines += [
@@ -152,7 +151,7 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
 
 def _line(left: NotProposed) -> str:
     record = left.record
-    what = ", ".join(visible(short(path)) for path in record.paths) or "it"
+    what = ", ".join(visible(short_path(path)) for path in record.paths) or "it"
     who = f" ({visible(record.program)})" if record.program else ""
     return f"{record.operation} {what}{who}: {visible(left.why)}"
 
@@ -189,7 +188,7 @@ class _Terminal:
         self._put(f"{text}\n")
 
     def fold(self, line: str) -> list[str]:
-        return folded(line, self._descriptor)
+        return fold_for_terminal(line, self._descriptor)
 
     def answer(self, prompt: str) -> str:
         """What was typed at this prompt, and not before; no for anything that is no answer."""

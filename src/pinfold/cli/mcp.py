@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import add_common, here
+from pinfold.cli.arguments import add_common, here
 from pinfold.cli.request_args import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session
@@ -59,6 +59,6 @@ def _others(terminal: bool) -> "list[Approver]":
     if not terminal:
         return []
     from pinfold.approval.terminal import TerminalApprover
-    from pinfold.cli.question_view import Asking
+    from pinfold.cli.question_view import QuestionView
 
-    return [TerminalApprover(Asking())]
+    return [TerminalApprover(QuestionView())]

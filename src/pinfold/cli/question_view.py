@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
-from pinfold.cli.common import short
 from pinfold.cli.draw import draw
+from pinfold.cli.output import short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
@@ -31,7 +31,7 @@ GRANTING_NOTHING = ("wanted by", "agent says")
 Facts = list[tuple[str, str]]
 
 
-class Asking:
+class QuestionView:
     """INVARIANT: whatever comes from elsewhere is drawn in visible characters (`model.visible`), and however
     long it is, what is wanted stands on the screen together with the choices."""
 
@@ -86,10 +86,10 @@ class Asking:
         return _drawn([_table(_answers(question, reach), "bold"), Text()], min(columns, WIDEST))
 
     def explanation(self, question: PermissionNeeded, columns: int) -> list[str]:
-        from pinfold.cli.explain import told
+        from pinfold.cli.explain import explanation_lines
 
         width = min(columns, WIDEST)
-        lines = told(_request(question), question.decision, colours=not _is_plain(), width=width)
+        lines = explanation_lines(_request(question), question.decision, colours=not _is_plain(), width=width)
         return [*lines, "", *_whole(question, width)]
 
     def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
@@ -99,7 +99,7 @@ class Asking:
 def _headline(question: PermissionNeeded) -> "RenderableType":
     from rich.text import Text
 
-    return Text(wording.headline(question, short), style="bold")
+    return Text(wording.headline(question, short_path), style="bold")
 
 
 def _is_plain() -> bool:
@@ -155,12 +155,12 @@ def _most_lines(rows: int) -> int:
 
 def _facts(question: PermissionNeeded) -> Facts:
     reasons = wording.reasons(question)
-    facts = wording.circumstances(question, short)
+    facts = wording.circumstances(question, short_path)
     if question.decision.widening:  # told one by one
         reasons = [reason for reason in reasons if reason.step is not StepCode.WIDENING]
     names = ["why", *[""] * MOST_REASONS]
-    told = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
-    facts += list(zip(names, told, strict=False))
+    explanation_lines = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
+    facts += list(zip(names, explanation_lines, strict=False))
     if len(reasons) > MOST_REASONS:
         facts.append(("", f"and {len(reasons) - MOST_REASONS} more, which `e` shows"))
     if question.description:
@@ -172,10 +172,10 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
     also = {Answer.NO: " (also Enter, Ctrl-C, and when time is up)"}
     rows = [
         (offer.key, str(offer.answer), offer.effect + also.get(offer.answer, ""))
-        for offer in wording.offers(question, reach, short)
+        for offer in wording.offers(question, reach, short_path)
     ]
     if question.can_widen:
-        after = wording.widening(question, reach, short)
+        after = wording.widening(question, reach, short_path)
         word = "narrower" if question.is_widest(reach) else "wider"
         lasting = "s, while this run lasts, and a" if question.ends_session else "s and a"
         rows.append((WIDER, word, f"{lasting} then count for {after}"))

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from pinfold.cli.common import add_common, filled, here, seconds
+from pinfold.cli.arguments import add_common, filled, here, seconds
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile

@@ -1,24 +1,26 @@
-"""`pinfold run`: decides, asks if need be, and runs the command inside the fence.
+"""`pinfold run`: decides about a command, asks if needed, and runs it in the sandbox.
 
-On a terminal the command gets one of its own; otherwise its streams are carried as they come.
+On a terminal the command gets a terminal of its own; otherwise its output is passed on as it comes.
 """
 
 import os
+import signal
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from pinfold.approval.terminal import TerminalApprover
-from pinfold.cli import SIGNALLED, interrupted
-from pinfold.cli.common import add_common, port, print_json, short
-from pinfold.cli.draw import tell
-from pinfold.cli.question_view import Asking
+from pinfold.approval.terminal_turn import Turn
+from pinfold.cli import SIGNALLED, interrupted_code
+from pinfold.cli.arguments import add_common, port
+from pinfold.cli.output import print_json, report, short_path
+from pinfold.cli.question_view import QuestionView
 from pinfold.cli.request_args import add_call, add_choices, request_from, require_part_of_machine, session_of
-from pinfold.cli.signals import hear_endings, note_interrupt
+from pinfold.cli.signals import end_on_signals, note_interrupt
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.escape_text import visible
@@ -42,32 +44,37 @@ DENIED, TIMED_OUT = 126, 124
 SIGINT, SIGPIPE = 2, 13
 INTERRUPT = b"\x03"
 MOST_SHOWN = 5
+PATIENCE = 1.0
+"""Seconds without a note while a command begins."""
 
 
 def configure(parser: ArgumentParser) -> None:
     add_run(parser, "run")
-    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook has asked about it")
+    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook judged the command already")
 
 
 def add_run(parser: ArgumentParser, verb: str) -> None:
-    """What names a command to run, and how."""
+    """Adds the arguments that name a command and how to run it."""
     parser.usage = (
         f"pinfold {verb} [OPTION...] -- CMD [ARG...]\n       pinfold {verb} [OPTION...] -c 'shell line'"
     )
     parser.add_argument("-c", dest="shell_line", metavar="LINE", help="a shell line")
     parser.add_argument("words", nargs=REMAINDER, metavar="CMD ARG...", help="a program and its arguments")
-    parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
-    parser.add_argument("--hide", metavar="PATH", action="append", help="a path that it cannot look into")
-    parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host that passes the gate")
+    parser.add_argument("--write", metavar="PATH", action="append", help="a path it may also write")
+    parser.add_argument("--hide", metavar="PATH", action="append", help="a path to hide from it")
+    parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host it may connect to")
     parser.add_argument(
         "--publish",
         metavar="PORT",
         type=port,
         action="append",
-        help="a port inside that your loopback reaches",
+        help="a port in the sandbox to open on 127.0.0.1",
     )
     parser.add_argument(
-        "--project", metavar="DIR", action="append", help="a project to work in; else the one around here"
+        "--project",
+        metavar="DIR",
+        action="append",
+        help="a project to work in, in place of the one around here",
     )
     add_choices(parser)
     add_call(parser)
@@ -75,15 +82,15 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
 
 
 def run(args: Namespace) -> int:
-    command = command_of(args)
-    hear_endings()
-    person = TerminalApprover(Asking())
+    command = command_from_args(args)
+    end_on_signals()
+    person = TerminalApprover(QuestionView())
     page = _page()
-    # The terminal of an agent's command is one that the agent made, if any, and types into.
+    # The terminal of an agent's command belongs to the agent, which could type the answer itself.
     first: list[Approver] = [person] if args.asked_by is None else _agent(args.asked_by)
     approvers = [*first, *page]
     try:
-        with opened(args, approvers=approvers) as session:
+        with open_session(args, approvers=approvers) as session:
             require_part_of_machine(session, command)
             person.seconds = session.settings.approvals.question_timeout
             for each in page:
@@ -94,7 +101,7 @@ def run(args: Namespace) -> int:
             _tell_own_place(session)
             _tell_missing(session, args.write or ())
             _tell_idle_globs(session)
-            code, violations = as_program(session, command, person)
+            code, violations = run_on_own_streams(session, command, person)
             if violations:
                 _tell_violations(violations if code else _without_histories(violations))
             return code
@@ -102,8 +109,8 @@ def run(args: Namespace) -> int:
         person.close()
 
 
-def opened(args: Namespace, **given: Any) -> Session:
-    """The session that the arguments ask for."""
+def open_session(args: Namespace, **given: Any) -> Session:
+    """Opens the session that the arguments describe."""
     lists = {
         "filesystem": {"write": args.write, "hide": args.hide},
         "network": {"allow": args.allow_domain, "publish": args.publish},
@@ -111,10 +118,13 @@ def opened(args: Namespace, **given: Any) -> Session:
     return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
 
 
-def command_of(args: Namespace) -> RunCommand:
+def command_from_args(args: Namespace) -> RunCommand:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if bool(words) == (args.shell_line is not None):
-        raise PolicyError("give a program and its arguments after --, or a shell line with -c")
+        raise PolicyError(
+            "give either a program and its arguments after --, or a shell line with -c",
+            help="for example: pinfold run -c 'make test'",
+        )
     return request_from(args, args.shell_line or "", tuple(words) or None)
 
 
@@ -123,12 +133,12 @@ def _agent(name: str) -> "list[Approver]":
     from pinfold.integrations.hooks.approval_tickets import AgentApprover
 
     if name not in AGENTS:
-        raise PolicyError(f"there is no agent `{name}`", help=f"there are: {', '.join(AGENTS)}")
+        raise PolicyError(f"unknown agent `{name}`", help=f"the agents are: {', '.join(AGENTS)}")
     return [AgentApprover(name, os.environ)]
 
 
 def _page() -> "list[WebApprover]":
-    """Whoever looks at the page, if there is one."""
+    """The person at the page of `pinfold web`, if that runs."""
     if not os.path.exists(page_file(os.environ)):
         return []
     from pinfold.web import WebApprover
@@ -137,37 +147,40 @@ def _page() -> "list[WebApprover]":
 
 
 def _tell_of_page(question: PermissionNeeded) -> None:
-    """Without this a run that waits looks like one that hangs."""
+    """Prints where to answer: a run that waits without a word looks like one that hangs."""
     from pinfold.approval.wording import headline
 
-    tell(f"waiting for your answer on the page of `pinfold web`: {headline(question, short)}")
+    report(f"answer this on the page of `pinfold web`: {headline(question, short_path)}")
 
 
 def _tell_wide_project(session: Session) -> None:
-    """Nobody who works in their home means all of it."""
+    """Warns if the whole home directory is the project, which is rarely meant."""
     if sys.stderr.isatty() and os.path.realpath(home_of(os.environ)) in session.roots:
-        tell("your whole home is the project, so all of it may be written; name a part of it by --project")
+        report(
+            "the project is your whole home directory, so the command may write anywhere in it; "
+            "use --project DIR to narrow it"
+        )
 
 
 def _tell_own_place(session: Session) -> None:
-    """Who works in /usr is asked about each file."""
+    """Warns if the project is where Python is installed: each write there would be a question."""
     for place in dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix))):
         if sys.stderr.isatty() and place in session.roots:
-            tell(f"all of {visible(place)} is protected: {INSTALLED}; name a part of it by --project")
+            report(f"all of {visible(place)} is protected: {INSTALLED}; use --project DIR to narrow it")
 
 
 def _tell_missing(session: Session, paths: Sequence[str]) -> None:
-    """What is not there cannot be opened, and the command would only hear that it is read-only there."""
+    """Warns about `--write` paths that do not exist: the command would only see a read-only file system."""
     for path in paths:
         place = expand(path, session.roots[0], home_of(os.environ))
         if not has_glob(path) and not os.path.lexists(place) and not is_covered(place, session.roots):
-            tell(f"--write opens nothing: {visible(place)} is not there; make it first")
+            report(f"--write has no effect: {visible(place)} does not exist; create it first")
 
 
 def _tell_idle_globs(session: Session) -> None:
     found = look(session.settings, session.roots, home_of(os.environ))
     if found and found.notices:
-        tell(visible("; ".join(found.notices)))
+        report(visible("; ".join(found.notices)))
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
@@ -186,73 +199,72 @@ def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
     return code if code is not None else SIGNALLED + (signal or 0)
 
 
-def as_program(
+def run_on_own_streams(
     session: Session, command: RunCommand, person: TerminalApprover
 ) -> tuple[int, tuple[Violation, ...]]:
-    """Runs it with our own streams: its exit code, and what it was refused."""
+    """Runs the command on our own streams; returns its exit code and its violations."""
     from pinfold.cli import stdio
-    from pinfold.cli.progress import patience
 
     on_terminal = stdio.is_terminal(0) and stdio.is_terminal(1) and stdio.is_in_front()
     known = session.notices
     stdin, begin_input = stdio.standard_input(person.turn) if not on_terminal else (None, lambda: None)
-    with patience(session.roots, person.turn):
+    with progress_notes(session.roots, person.turn):
         execution = session.start(command, stdin=stdin, terminal=stdio.size() if on_terminal else None)
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
     begin_input()
-    # Of this start alone, such as a port that is taken; of the settings' own `pinfold status` tells.
+    # Only notices of this start, such as a port in use; `pinfold status` lists those of the settings.
     for notice in session.notices:
         if notice not in known:
-            tell(visible(notice))
+            report(visible(notice))
     if on_terminal:
-        # The command is what Ctrl-C is for, as it is when no question stands.
+        # Ctrl-C at a question also reaches the command, as it does while no question is open.
         person.interrupt = lambda: _press(execution, INTERRUPT)
     try:
         if on_terminal:
-            end = stdio.on_terminal(execution, person.turn, person.close)
+            end = stdio.carry_on_terminal(execution, person.turn, person.close)
         else:
-            end = stdio.carried(execution, person.turn)
-    except KeyboardInterrupt as signalled:
+            end = stdio.carry_streams(execution, person.turn)
+    except KeyboardInterrupt as interrupt:
         execution.cancel()
-        return interrupted(signalled), ()
+        return interrupted_code(interrupt), ()
     except BrokenPipeError:
-        execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
+        execution.cancel()  # the reader of our output has gone; a shell's pipe would end the command too
         return SIGNALLED + SIGPIPE, ()
     if on_terminal and end.signal == SIGINT:
         note_interrupt()
     for line in execution.left_running:
-        tell(visible(line))
+        report(visible(line))
     violations = execution.violations
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
-        tell(f"ended after {limit:g} s, its time limit")
+        report(f"stopped after {limit:g} s, its time limit; --timeout SECONDS sets another")
     elif end.exit_code:
         from pinfold.cli.hints import hint, hopeless
 
-        if said := hopeless(execution.decision):
-            tell(said)
+        if text := hopeless(execution.decision):
+            report(text)
             violations = tuple(replace(each, remedy="") for each in violations)
-        elif said := hint(execution.decision, end.exit_code, os.environ, session.cwd, session.roots):
-            tell(said)
+        elif text := hint(execution.decision, end.exit_code, os.environ, session.cwd, session.roots):
+            report(text)
     return exit_code(end.exit_code, end.signal, end.timed_out), violations
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
-    # Whoever was asked at the terminal has just read why.
+    # A person who was asked at the terminal has just read why.
     if not (settlement and settlement.asked_at is AskedAt.TERMINAL):
-        from pinfold.cli.draw import is_coloured
-        from pinfold.cli.explain import told
+        from pinfold.cli.explain import explanation_lines
+        from pinfold.cli.output import is_coloured
 
-        lines = told(command, execution.decision, is_coloured(sys.stderr))
+        lines = explanation_lines(command, execution.decision, is_coloured(sys.stderr))
         print("\n".join([*lines, ""]), file=sys.stderr)
-    tell(f"not run; {visible(settlement.by)}" if settlement else "not run")
+    report(f"not run; {visible(settlement.by)}" if settlement else "not run")
 
 
 def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """Of a command that has done its work nobody wants to hear that it could not begin a history."""
+    """Drops failed attempts to write a history file: not worth a line after a command that succeeded."""
     from pinfold.settings.defaults import HISTORIES
 
     home = os.path.realpath(home_of(os.environ))
@@ -263,16 +275,53 @@ def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ..
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_SHOWN]:
         if each.asked_at is AskedAt.TERMINAL:
-            # Whoever was asked has just read the rest.
-            tell(replace(each, why=each.answered).summary)
+            # A person who was asked at the terminal has just read the rest.
+            report(replace(each, why=each.answered).summary)
             continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        tell(f"{each.summary}{rule}{remedy}")
+        report(f"{each.summary}{rule}{remedy}")
     if len(violations) > MOST_SHOWN:
-        tell(f"and {len(violations) - MOST_SHOWN} more")
+        report(f"and {len(violations) - MOST_SHOWN} more, which `--json` lists")
 
 
 def _press(execution: Execution, key: bytes) -> None:
     with suppress(PinfoldError, OSError):  # it has ended
         execution.write(key)
+
+
+@contextmanager
+def progress_notes(roots: Sequence[str], turn: Turn) -> Iterator[None]:
+    """Meanwhile, tells a person at the terminal once what takes so long: a hook of theirs, or the search of
+    their project for hidden and protected files. Not while a question holds the terminal's `turn`.
+
+    A timer signal of the process rings in the main thread, between two steps of the search. A thread would
+    have to be started for every command, and hardly one takes that long.
+
+    Preconditions: the main thread.
+    """
+    if not sys.stderr or not sys.stderr.isatty():
+        yield
+        return
+
+    def ring(_: int, __: object) -> None:
+        if not turn.locked():
+            report(_what_takes_long(roots))
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _what_takes_long(roots: Sequence[str]) -> str:
+    from pinfold.session.hooks import awaited
+
+    if awaited:
+        hooks = ", ".join(f"`{visible(name)}`" for name in awaited)
+        return f"waiting for {hooks}, which `hooks.before_command` names"
+    where = ", ".join(visible(short_path(root)) for root in roots)
+    return f"searching {where} for hidden and protected files; a smaller --project takes less time"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import print_json
+from pinfold.cli.output import print_json
 from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def _attack(*, quiet: bool) -> list["AttackResult"]:
         return list(selftest(os.environ))
     from rich.progress import track
 
-    from pinfold.cli.console import paper
+    from pinfold.cli.output import make_console
 
     with_progress: Iterable[AttackResult] = track(
-        selftest(os.environ), "attacking", total=HOW_MANY, console=paper(stderr=True), transient=True
+        selftest(os.environ), "attacking", total=HOW_MANY, console=make_console(stderr=True), transient=True
     )
     return list(with_progress)
 
@@ -50,10 +50,10 @@ def _attack(*, quiet: bool) -> list["AttackResult"]:
 def _draw(findings: list["AttackResult"]) -> None:
     from rich.text import Text
 
-    from pinfold.cli.console import paper, put, table
+    from pinfold.cli.output import make_console, make_table, print_rich_table
 
-    sheet = paper()
-    drawn = table("", "attack")
+    sheet = make_console()
+    drawn = make_table("", "attack")
     for claim in dict.fromkeys(finding.claim for finding in findings):
         drawn.add_row("", Text(f"\n{claim}", style="bold"))
         for finding in findings:
@@ -61,7 +61,7 @@ def _draw(findings: list["AttackResult"]) -> None:
                 word, colour = SHOWN[finding.outcome]
                 told = finding.tries if finding.is_held else f"{finding.tries}: {finding.detail}"
                 drawn.add_row(Text(word, style=colour), visible(told))
-    put(sheet, drawn)
+    print_rich_table(sheet, drawn)
     counts = Counter(finding.outcome for finding in findings)
     sheet.print()
     # Once more, where nobody has to scroll for it.

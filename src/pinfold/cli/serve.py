@@ -6,7 +6,7 @@ import signal
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
-from pinfold.cli.common import add_common, filled, here
+from pinfold.cli.arguments import add_common, filled, here
 from pinfold.cli.request_args import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.web import WebApprover
@@ -50,7 +50,7 @@ def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, We
 
     with Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides) as session:
         if args.socket:
-            from pinfold.service.socket_place import require_out_of_reach
+            from pinfold.service.socket_trust import require_out_of_reach
 
             writable = (*session.roots, *session.policy.additional_readwrite_paths)
             require_out_of_reach(os.path.abspath(args.socket), writable, os.environ)
@@ -63,7 +63,7 @@ def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, We
 
 def _on_stdio(service: "Service") -> int:
     from pinfold.service.connection import Connection
-    from pinfold.service.lines import Lines
+    from pinfold.service.lines import LineStream
 
     # Nothing that is started, or printed by accident, may speak on the client's line.
     incoming, outgoing = os.dup(0), os.dup(1)
@@ -71,7 +71,7 @@ def _on_stdio(service: "Service") -> int:
     os.dup2(null, 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _leave)
-    Connection(Lines(incoming, outgoing), service).serve()
+    Connection(LineStream(incoming, outgoing), service).serve()
     return 0
 
 
@@ -79,9 +79,9 @@ def _on_socket(path: str, service: "Service") -> int:
     from msgspec import json
 
     from pinfold.model.escape_text import visible_json
-    from pinfold.service.listener import Listener
+    from pinfold.service.listener import ServiceListener
 
-    listener = Listener(path, service, os.environ)
+    listener = ServiceListener(path, service, os.environ)
     signal.signal(signal.SIGTERM, _leave)
     try:
         # One line, as all that the service says: whoever started it reads just that.

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from functools import partial
 
 from pinfold.cli import BAD_INPUT
-from pinfold.cli.common import (
-    add_common,
-    filled,
-    place,
+from pinfold.cli.arguments import add_common, filled, settings_from, sources_from
+from pinfold.cli.output import (
+    is_coloured,
+    origin_text,
+    paint,
     print_error,
     print_json,
     print_table,
-    settings_from,
-    short,
-    sources_from,
+    short_path,
 )
-from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Origin
@@ -82,7 +80,7 @@ def rows_of(settings: Settings) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, value in effective(settings).items():
         origin = settings.origin(name)
-        rows.append((name, visible(_shown(name, value, origin)), origin.layer, place(origin)))
+        rows.append((name, visible(_shown(name, value, origin)), origin.layer, origin_text(origin)))
     return rows
 
 
@@ -109,8 +107,8 @@ def fitted(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     names, values, layers, places = (max(map(len, column)) for column in zip(*rows, strict=True))
     left = width - names - layers - 3 * len("  ")
     value = max(NARROWEST, min(values, left - places))
-    place = max(NARROWEST, left - value)
-    return [(name, _cut(shown, value), layer, _cut(at, -place)) for name, shown, layer, at in rows]
+    origin_text = max(NARROWEST, left - value)
+    return [(name, _cut(shown, value), layer, _cut(at, -origin_text)) for name, shown, layer, at in rows]
 
 
 def _cut(text: str, width: int) -> str:
@@ -139,7 +137,7 @@ def _validate(args: Namespace) -> int:
         print_json({"valid": True, "files": files, "notices": notes})
         return 0
     _print_notes(notes)
-    shown = ", ".join(visible(short(file)) for file in files)
+    shown = ", ".join(visible(short_path(file)) for file in files)
     print(f"ok: {shown or 'no settings files, defaults are in force'}")
     return 0
 

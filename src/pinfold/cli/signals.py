@@ -13,14 +13,14 @@ import os
 import signal
 from typing import NoReturn
 
-from pinfold.cli import Ended
+from pinfold.cli import EndedBySignal
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 _died_in_window = False
 
 
-def hear_endings() -> None:
+def end_on_signals() -> None:
     """From now on they are an `Ended` in the main thread; but for what is ignored, as `nohup` wants it."""
     for each in ENDING:
         if signal.getsignal(each) is signal.SIG_DFL:
@@ -29,7 +29,7 @@ def hear_endings() -> None:
 
 def _end(number: int, _: object) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)  # who says it twice does not want to wait
-    raise Ended(number)
+    raise EndedBySignal(number)
 
 
 def note_interrupt() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from pinfold.approval.terminal_turn import Turn
-from pinfold.cli.draw import leave_off
+from pinfold.cli.output import note_written
 from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
@@ -33,7 +33,7 @@ def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
     return given, threading.Thread(target=_pass_keys, args=(ours, turn), daemon=True).start
 
 
-def carried(execution: Execution, turn: Turn) -> Exited:
+def carry_streams(execution: Execution, turn: Turn) -> Exited:
     """Output goes where ours goes, as it comes; to a terminal, not while somebody else has the `turn`."""
     end = None
     terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
@@ -46,7 +46,7 @@ def carried(execution: Execution, turn: Turn) -> Exited:
                     with turn if descriptor in terminals else nullcontext():
                         _write(descriptor, data)
                     if descriptor in terminals:
-                        leave_off(data)
+                        note_written(data)
                         drawn_on |= {descriptor} if ESCAPE in data else set()
                 case Exited():
                     end = event
@@ -58,7 +58,7 @@ def carried(execution: Execution, turn: Turn) -> Exited:
     return _known(end)
 
 
-def on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> Exited:
+def carry_on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow.
 
     `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
@@ -72,7 +72,7 @@ def on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> 
     threading.Thread(target=_type, args=(execution, turn), daemon=True).start()
     try:
         tty.setraw(0)
-        return carried(execution, turn)
+        return carry_streams(execution, turn)
     finally:
         ended()
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)

@@ -7,11 +7,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
-from pinfold.cli.common import here, port, print_json
+from pinfold.cli.arguments import here, port
+from pinfold.cli.output import print_json
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
-    from pinfold.web.instance import Page
+    from pinfold.web.instance import WebPage
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -24,13 +25,13 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
-    from pinfold.web.instance import Page
+    from pinfold.web.instance import WebPage
 
     # Whoever ends it while it begins is heard once all of it can be taken away again.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     signal.signal(signal.SIGTERM, _leave)
     try:
-        page = Page(os.environ, args.port)
+        page = WebPage(os.environ, args.port)
         try:
             page.serve()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -44,7 +45,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _stay(page: "Page", args: Namespace) -> None:
+def _stay(page: "WebPage", args: Namespace) -> None:
     place = page.running or page.place
     if args.json:
         print_json({"address": place.address, "port": place.port})

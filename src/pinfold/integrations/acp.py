@@ -64,7 +64,7 @@ class _Fault(Exception):  # noqa: N818  (an answer to the agent)
         self.code, self.data = code, dict(data or {})
 
 
-class _Question:
+class _EditorQuestion:
     """A question on its way to the editor, and what came back."""
 
     def __init__(self, question: PermissionNeeded) -> None:
@@ -89,7 +89,7 @@ class Proxy:
         self._creating: dict[str, str] = {}
         """Requests of the editor that make a session, by their ids, and the directory each is for."""
         self._initializing = ""
-        self._questions: dict[str, _Question] = {}
+        self._questions: dict[str, _EditorQuestion] = {}
 
     # From the editor
 
@@ -260,7 +260,7 @@ class Proxy:
         if name is None:
             return None
         number = f"{OURS}{secrets.token_hex(16)}"
-        asked = _Question(question)
+        asked = _EditorQuestion(question)
         with self._lock:
             self._questions[number] = asked
         self._editor(_asked(number, name, question))
@@ -314,7 +314,7 @@ def _key(number: object) -> str:
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
-def _answer(asked: _Question) -> Answer | None:
+def _answer(asked: _EditorQuestion) -> Answer | None:
     """None if the editor cannot ask anybody."""
     error, result = asked.said.get("error"), asked.said.get("result")
     if isinstance(error, dict) and error.get("code") == NO_METHOD:

@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from pinfold.integrations.tool_schemas import (
-    ExecuteCommand,
-    Explain,
-    ListFiles,
-    ReadFile,
-    ReplaceInFile,
-    RequestPermission,
-    SearchFiles,
-    WriteFile,
-)
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.model.load_structs import ready
 from pinfold.model.request import RunCommand
+from pinfold.model.tool_parameters import (
+    ExecuteCommand,
+    ExplainParameters,
+    ListFilesParameters,
+    PermissionAndProjects,
+    ReadFileParameters,
+    ReplaceInFileParameters,
+    SearchFilesParameters,
+    WriteFileParameters,
+)
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.request import as_command
@@ -48,7 +48,7 @@ Started = Callable[[Execution], None]
 """Told of a command once it runs, so that it can be cancelled."""
 
 
-class Outcome(NamedTuple):
+class ToolOutcome(NamedTuple):
     text: str
     data: dict[str, Any]
     is_error: bool = False
@@ -59,7 +59,7 @@ class Tool(NamedTuple):
     title: str
     description: str
     params: type[Struct]
-    run: Callable[[Session, Any, Started], Outcome]
+    run: Callable[[Session, Any, Started], ToolOutcome]
     reads_only: bool = False
     destroys: bool = True
     is_idempotent: bool = False
@@ -76,15 +76,15 @@ class Tool(NamedTuple):
         return {**whole, "$defs": parts} if parts else whole
 
 
-def execute(session: Session, asked: ExecuteCommand, started: Started) -> Outcome:
+def execute(session: Session, asked: ExecuteCommand, started: Started) -> ToolOutcome:
     from pinfold.policy.json_format import from_json
 
     request = RunCommand(
         asked.command,
         cwd=asked.cwd,
         description=asked.description,
-        policy=None if asked.sandboxPolicy is None else from_json(asked.sandboxPolicy),
-        disable_sandbox=asked.dangerouslyDisableSandbox,
+        policy=None if asked.sandbox_policy is None else from_json(asked.sandbox_policy),
+        disable_sandbox=asked.dangerously_disable_sandbox,
     )
     execution = session.start(as_command(request, timeout=asked.timeout))
     started(execution)
@@ -97,13 +97,13 @@ def execute(session: Session, asked: ExecuteCommand, started: Started) -> Outcom
 def _kept_inside(session: Session, asked: ExecuteCommand, result: Result) -> str:
     """What a model is to know that wanted out and ran inside."""
     programs = {command.argv[0] for command in result.decision.commands if command.argv}
-    wanted = asked.dangerouslyDisableSandbox or (session.settings.mcp.cli and programs == {"mcp-cli"})
+    wanted = asked.dangerously_disable_sandbox or (session.settings.mcp.cli and programs == {"mcp-cli"})
     if not (wanted and result.decision.sandboxed):
         return ""
     return "[it ran inside the fence: running without it is switched off, and asking again changes nothing]"
 
 
-def _ran(result: Result, note: str) -> Outcome:
+def _ran(result: Result, note: str) -> ToolOutcome:
     stdout, cut = _fitted(result.stdout)
     stderr, cut_too = _fitted(result.stderr)
     how = (
@@ -133,7 +133,7 @@ def _ran(result: Result, note: str) -> Outcome:
         data["leftRunning"] = list(result.left_running)
     if result.needed:
         data["needed"] = question_as_plain(result.needed)
-    return Outcome("\n".join(part for part in parts if part), data)
+    return ToolOutcome("\n".join(part for part in parts if part), data)
 
 
 def _fitted(text: str) -> tuple[str, bool]:
@@ -144,22 +144,22 @@ def _fitted(text: str) -> tuple[str, bool]:
     return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}", True
 
 
-def read_file(session: Session, asked: ReadFile, _: Started) -> Outcome:
+def read_file(session: Session, asked: ReadFileParameters, _: Started) -> ToolOutcome:
     found = session.files.read(asked.path, first_line=asked.first_line, lines=asked.lines)
-    return Outcome(found.text, found._asdict())
+    return ToolOutcome(found.text, found._asdict())
 
 
-def write_file(session: Session, asked: WriteFile, _: Started) -> Outcome:
+def write_file(session: Session, asked: WriteFileParameters, _: Started) -> ToolOutcome:
     written = session.files.write(asked.path, asked.text)
-    return Outcome(f"{'made' if written.created else 'wrote'} {visible(written.path)}", written._asdict())
+    return ToolOutcome(f"{'made' if written.created else 'wrote'} {visible(written.path)}", written._asdict())
 
 
-def replace_in_file(session: Session, asked: ReplaceInFile, _: Started) -> Outcome:
+def replace_in_file(session: Session, asked: ReplaceInFileParameters, _: Started) -> ToolOutcome:
     written = session.files.replace(asked.path, [(each.search, each.replace) for each in asked.blocks])
-    return Outcome(f"replaced {len(asked.blocks)} in {visible(written.path)}", written._asdict())
+    return ToolOutcome(f"replaced {len(asked.blocks)} in {visible(written.path)}", written._asdict())
 
 
-def list_files(session: Session, asked: ListFiles, _: Started) -> Outcome:
+def list_files(session: Session, asked: ListFilesParameters, _: Started) -> ToolOutcome:
     if asked.pattern:
         found = [writable(path) for path in session.files.glob(asked.pattern, asked.path)]
         return _listed(found, {"files": [{"path": path} for path in found[:MOST_FOUND]]})
@@ -169,20 +169,20 @@ def list_files(session: Session, asked: ListFiles, _: Started) -> Outcome:
     return _listed(lines, {"files": files[:MOST_FOUND]})
 
 
-def search_files(session: Session, asked: SearchFiles, _: Started) -> Outcome:
+def search_files(session: Session, asked: SearchFilesParameters, _: Started) -> ToolOutcome:
     hits = session.files.search(asked.pattern, asked.path, only=asked.only)
     lines = [f"{writable(hit.path)}:{hit.line}: {writable(hit.text)}" for hit in hits]
     told = [{"path": writable(hit.path), "line": hit.line, "text": writable(hit.text)} for hit in hits]
     return _listed(lines, {"hits": told[:MOST_FOUND]})
 
 
-def _listed(lines: list[str], data: dict[str, Any]) -> Outcome:
+def _listed(lines: list[str], data: dict[str, Any]) -> ToolOutcome:
     more = [f"[{len(lines) - MOST_FOUND} more]"] if len(lines) > MOST_FOUND else []
     text = "\n".join([*lines[:MOST_FOUND], *more]) or "[nothing]"
-    return Outcome(text, {**data, "total": len(lines)})
+    return ToolOutcome(text, {**data, "total": len(lines)})
 
 
-def explain(session: Session, asked: Explain, _: Started) -> Outcome:
+def explain(session: Session, asked: ExplainParameters, _: Started) -> ToolOutcome:
     decision = session.check(asked.command)
     where = "inside the fence" if decision.sandboxed else "outside of the fence"
     head = str(decision.verdict) if decision.verdict is Verdict.DENY else f"{decision.verdict}, {where}"
@@ -196,10 +196,10 @@ def explain(session: Session, asked: Explain, _: Started) -> Outcome:
         "sandboxed": decision.sandboxed,
         "reasons": [reason_as_plain(reason) for reason in decision.reasons],
     }
-    return Outcome("\n".join(lines), data)
+    return ToolOutcome("\n".join(lines), data)
 
 
-def request_permission(session: Session, asked: RequestPermission, _: Started) -> Outcome:
+def request_permission(session: Session, asked: PermissionAndProjects, _: Started) -> ToolOutcome:
     from pinfold.session.permission_requests import ask_for_permission
 
     answered = ask_for_permission(session, asked)
@@ -207,20 +207,20 @@ def request_permission(session: Session, asked: RequestPermission, _: Started) -
     if not answered.is_granted:
         return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
     told = f"granted for this session: {visible(', '.join(given))}" if given else "you have that already"
-    return Outcome(told, {"given": given})
+    return ToolOutcome(told, {"given": given})
 
 
-def _refusal(told: dict[str, Any], given: list[str] | None = None) -> Outcome:
+def _refusal(told: dict[str, Any], given: list[str] | None = None) -> ToolOutcome:
     data = {key: value for key, value in told.items() if value is not None}
     if given:
         data["given"] = given
     next_ = told.get("next") or ""
     # A file tool's message ends with it already.
     said = "" if told["message"].endswith(next_) else f"\nnext: {next_}"
-    return Outcome(f"{visible(told['message'])}{said}", data, is_error=True)
+    return ToolOutcome(f"{visible(told['message'])}{said}", data, is_error=True)
 
 
-def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> Outcome:
+def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> ToolOutcome:
     """A tool's outcome, whatever happens; only what is a fault of ours is raised."""
     try:
         params = msgspec.convert(arguments, ready(tool.params))
@@ -259,7 +259,7 @@ TOOLS = {
             "read_file",
             "Read a file",
             "The text of a file in the workspace, or some lines of it.",
-            ReadFile,
+            ReadFileParameters,
             read_file,
             reads_only=True,
             destroys=False,
@@ -270,7 +270,7 @@ TOOLS = {
             "Write a file",
             "Makes a file in the workspace, or replaces all that is in it; its mode, encoding and line ends"
             " stay.",
-            WriteFile,
+            WriteFileParameters,
             write_file,
             is_idempotent=True,
         ),
@@ -278,7 +278,7 @@ TOOLS = {
             "replace_in_file",
             "Edit a file",
             "Replaces pieces of a file's text. Each must be found exactly once; else nothing is changed.",
-            ReplaceInFile,
+            ReplaceInFileParameters,
             replace_in_file,
         ),
         Tool(
@@ -286,7 +286,7 @@ TOOLS = {
             "List files",
             "What is in a directory of the workspace, or what a pattern matches below it. What is hidden is"
             " left out.",
-            ListFiles,
+            ListFilesParameters,
             list_files,
             reads_only=True,
             destroys=False,
@@ -296,7 +296,7 @@ TOOLS = {
             "search_files",
             "Search in files",
             "The lines of the workspace's files that a regular expression finds.",
-            SearchFiles,
+            SearchFilesParameters,
             search_files,
             reads_only=True,
             destroys=False,
@@ -304,9 +304,9 @@ TOOLS = {
         ),
         Tool(
             "explain",
-            "Explain a decision",
+            "ExplainParameters a decision",
             "What would be done about a shell line (allow, ask or deny) and why. Nothing is run.",
-            Explain,
+            ExplainParameters,
             explain,
             reads_only=True,
             destroys=False,
@@ -317,7 +317,7 @@ TOOLS = {
             "Ask the person for permission",
             "Asks the person for exactly what a task needs beyond the fence: paths, hosts, git writes, other"
             " projects. A yes holds for this session, from the next call on. A no is final.",
-            RequestPermission,
+            PermissionAndProjects,
             request_permission,
             destroys=False,
             is_idempotent=True,

@@ -21,10 +21,10 @@ from pinfold.kernel.peer_user import user_of
 from pinfold.model.errors import PinfoldError
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer
-from pinfold.service import proof
-from pinfold.service.lines import Lines
+from pinfold.service import socket_trust
+from pinfold.service.lines import LineStream
 from pinfold.service.messages import SERVICE_VERSION
-from pinfold.service.remote_session import Event, Plain, RemoteExecution, RemoteSession, ServiceError
+from pinfold.service.remote_session import Plain, RemoteEvent, RemoteExecution, RemoteSession, ServiceError
 
 
 class Welcome(Struct, frozen=True, rename="camel"):
@@ -78,7 +78,7 @@ class Client:
 
     def __init__(
         self,
-        lines: Lines,
+        lines: LineStream,
         *,
         on_permission: Asked = _no,
         token: str = "",
@@ -104,16 +104,16 @@ class Client:
 
     def _proof(self, token: str) -> str:
         """That we know the token; the service has proven that it does. Nothing else is said before."""
-        nonce = proof.new_nonce()
+        nonce = socket_trust.new_nonce()
         try:
             told = self.call("challenge", nonce=nonce)
             service_nonce, theirs = str(told["nonce"]), str(told["proof"])
         except (ServiceError, LookupError, TypeError) as error:
             raise PinfoldError(f"{STRANGER}: {error}") from None
-        expected = proof.proof_of(token, proof.SERVICE, nonce, service_nonce)
-        if not proof.is_nonce(service_nonce) or not proof.is_same(theirs, expected):
+        expected = socket_trust.proof_of(token, socket_trust.SERVICE, nonce, service_nonce)
+        if not socket_trust.is_nonce(service_nonce) or not socket_trust.is_same(theirs, expected):
             raise PinfoldError(f"{STRANGER}; nothing was sent to it")
-        return proof.proof_of(token, proof.CLIENT, nonce, service_nonce)
+        return socket_trust.proof_of(token, socket_trust.CLIENT, nonce, service_nonce)
 
     @classmethod
     def start(
@@ -135,7 +135,7 @@ class Client:
             process.wait()
             stdout.close()
 
-        return cls(Lines(stdout.fileno(), stdin.fileno()), ended=ended, **given)
+        return cls(LineStream(stdout.fileno(), stdin.fileno()), ended=ended, **given)
 
     @classmethod
     def connect(cls, path: str, *, environ: Mapping[str, str] | None = None, **given: Any) -> Self:
@@ -161,7 +161,7 @@ class Client:
         except OSError as error:
             held.close()
             raise PinfoldError(f"the token of the service at {path} cannot be read: {error}") from None
-        return cls(Lines(held.fileno(), held.fileno(), held), token=token, ended=held.close, **given)
+        return cls(LineStream(held.fileno(), held.fileno(), held), token=token, ended=held.close, **given)
 
     def call(self, method: str, **params: Any) -> Any:
         """One call, and its answer; `ServiceError` if that is an error."""
@@ -238,7 +238,7 @@ class Client:
         with self._lock:
             execution = self._executions.get((params.get("sessionId", ""), params.get("executionId", "")))
         if execution is not None:
-            execution.put(Event(said["method"], params))
+            execution.put(RemoteEvent(said["method"], params))
 
     def _ask(self, params: Plain) -> None:
         answer = Answer.NO

@@ -12,18 +12,18 @@ from typing import Any
 from msgspec import UNSET
 
 from pinfold.service import messages as said
-from pinfold.service.lines import LONGEST, Lines, TooLong
+from pinfold.service.lines import LONGEST, LineStream, TooLong
 from pinfold.service.messages import Fault
-from pinfold.service.methods import METHODS, Begun, Calls, Method, Service
+from pinfold.service.methods import METHODS, ClientCalls, Method, Service, StartedCall
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""
 
 
 class Connection:
-    def __init__(self, lines: Lines, service: Service) -> None:
+    def __init__(self, lines: LineStream, service: Service) -> None:
         self._lines = lines
-        self._calls = Calls(service, self._tell)
+        self._calls = ClientCalls(service, self._tell)
         self._lock = Lock()
         self._under_way = 0
 
@@ -92,7 +92,7 @@ class Connection:
         begun = None
         try:
             result = method(self._calls, params)
-            if isinstance(result, Begun):
+            if isinstance(result, StartedCall):
                 begun, result = result, result.answer
             line = said.result_line(id, result)
         except BaseException as error:  # noqa: BLE001  (whatever it was, the client is told)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.request import RunCommand
-from pinfold.service.messages import INVALID_PARAMS, REFUSED, Check, Command, Execute, Fault
+from pinfold.service.messages import INVALID_PARAMS, REFUSED, Check, Execute, Fault
 from pinfold.service.questions import Tell
 from pinfold.session import Session
 from pinfold.session.execution import Execution
@@ -22,7 +22,7 @@ from pinfold.session.serialize import (
 )
 
 
-def command_of(asked: Command | Check) -> RunCommand:
+def command_of(asked: Execute | Check) -> RunCommand:
     """The request that a call's own fields make."""
     from pinfold.policy.json_format import from_json
 
@@ -43,7 +43,7 @@ def command_of(asked: Command | Check) -> RunCommand:
     )
 
 
-class Executing:
+class ServiceExecution:
     """May be cancelled from any thread, also before it has begun."""
 
     def __init__(self, session: Session, asked: Execute, id: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from pinfold.model.tool_parameters import ToolParameters
 from pinfold.service import messages as said
 from pinfold.session import Session
 from pinfold.session.serialize import writable
@@ -10,15 +11,15 @@ from pinfold.session.serialize import writable
 FileCall = Callable[[Session, Any], dict[str, Any] | list[Any]]
 
 
-def _read(session: Session, asked: said.ReadFile) -> dict[str, Any]:
+def _read(session: Session, asked: said.ReadFileCall) -> dict[str, Any]:
     return session.files.read(asked.path, first_line=asked.first_line, lines=asked.lines)._asdict()
 
 
-def _write(session: Session, asked: said.PutFile) -> dict[str, Any]:
+def _write(session: Session, asked: said.WriteFileCall) -> dict[str, Any]:
     return session.files.write(asked.path, asked.text)._asdict()
 
 
-def _append(session: Session, asked: said.PutFile) -> dict[str, Any]:
+def _append(session: Session, asked: said.WriteFileCall) -> dict[str, Any]:
     return session.files.append(asked.path, asked.text)._asdict()
 
 
@@ -49,10 +50,10 @@ def _search(session: Session, asked: said.SearchFiles) -> list[dict[str, Any]]:
     return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
 
-FILE_CALLS: dict[str, tuple[type[said.Params], FileCall]] = {
-    "readFile": (said.ReadFile, _read),
-    "writeFile": (said.PutFile, _write),
-    "appendToFile": (said.PutFile, _append),
+FILE_CALLS: dict[str, tuple[type[ToolParameters], FileCall]] = {
+    "readFile": (said.ReadFileCall, _read),
+    "writeFile": (said.WriteFileCall, _write),
+    "appendToFile": (said.WriteFileCall, _append),
     "replaceInFile": (said.ReplaceInFile, _replace),
     "deleteFile": (said.DeleteFile, _delete),
     "moveFile": (said.MoveFile, _move),

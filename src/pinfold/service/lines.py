@@ -21,7 +21,7 @@ class TooLong(Exception):  # noqa: N818
     """A line without an end; nothing after it can be made out."""
 
 
-class Lines:
+class LineStream:
     """One client's line. Writing may be done from any thread, a whole line at a time."""
 
     def __init__(self, incoming: int, outgoing: int, held: socket.socket | None = None) -> None:

@@ -23,10 +23,10 @@ from time import sleep
 from pinfold.kernel.peer_user import user_of
 from pinfold.model.errors import PinfoldError
 from pinfold.service.connection import Connection
-from pinfold.service.lines import Lines
+from pinfold.service.lines import LineStream
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
 from pinfold.service.methods import Service
-from pinfold.service.socket_place import require_private_directory
+from pinfold.service.socket_trust import require_private_directory
 from pinfold.state.directory import state_directory, write_private
 
 MOST_CLIENTS = 128
@@ -42,7 +42,7 @@ def token_file(path: str, environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "service", f"{name}.token")
 
 
-class Listener:
+class ServiceListener:
     def __init__(self, path: str, service: Service, environ: Mapping[str, str]) -> None:
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise PinfoldError(f"{path}: the path of a socket has at most {LONGEST_PATH} bytes")
@@ -117,7 +117,7 @@ class Listener:
 
     def _attend(self, client: socket.socket) -> None:
         with client:
-            lines = Lines(client.fileno(), client.fileno(), client)
+            lines = LineStream(client.fileno(), client.fileno(), client)
             if user_of(client) != os.geteuid():
                 lines.write(fault_line(None, Fault(NOT_YOU, "unauthorized", "you are another user")))
                 return

@@ -1,9 +1,9 @@
-"""What may be said: a value for the parameters of each method, and for each kind of error. Pure.
+"""The service's messages: the parameters of each method, and each kind of error. Pure.
 
-What is not understood refuses: a parameter that is left out of account may be the one that narrows.
+Unknown parameters are rejected: ignoring one could drop a restriction.
 
-INVARIANT: an error's `data` has a `kind` and a `message`; a refusal's says also which step and rule spoke,
-what would change the answer (`remedy`) and what whoever asked may do next (`next`).
+INVARIANT: an error's `data` has a `kind` and a `message`. For a refusal it also has the step and the rule
+that decided, what would change the answer (`remedy`) and what the caller may do next (`next`).
 """
 
 from typing import Any, Literal, TypeVar
@@ -21,17 +21,27 @@ from pinfold.model.errors import (
 )
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer
+from pinfold.model.tool_parameters import (
+    CommandOptions,
+    PermissionParameters,
+    ReadFileParameters,
+    ReplaceInFileParameters,
+    SearchFilesParameters,
+    ToolParameters,
+    WriteFileParameters,
+)
 
 SERVICE_VERSION = "v3"
-"""Cursor's name for the first terminal service with a fence; what a client says it speaks."""
+"""Cursor's name for its first terminal service with a sandbox; a client sends the version it was written
+for."""
 PARSE, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 REFUSED, UNAVAILABLE, NO_SESSION, BUSY, NOT_YOU = -32001, -32002, -32003, -32004, -32005
 
-HALF_A_PAIR = "half of a surrogate pair, as `\\ud800` alone, is no text"
+HALF_A_PAIR = "the text has half of a surrogate pair, such as `\\ud800` alone"
 
 
-class Fault(Exception):  # noqa: N818  (it is an answer, not ours to mend)
-    """An answer that is an error."""
+class Fault(Exception):  # noqa: N818  (it becomes an answer)
+    """An error that a client gets as its answer."""
 
     def __init__(self, code: int, kind: str, message: str, **data: Any) -> None:
         super().__init__(message)
@@ -39,8 +49,8 @@ class Fault(Exception):  # noqa: N818  (it is an answer, not ours to mend)
         self.data = {"kind": kind, "message": message, **data}
 
 
-class Call(Struct):
-    """One line from a client. Without an `id`, nobody wants an answer."""
+class RpcCall(Struct):
+    """One line from a client. A call without an `id` gets no answer."""
 
     jsonrpc: str = ""
     method: str = ""
@@ -48,27 +58,29 @@ class Call(Struct):
     id: int | str | UnsetType | None = UNSET
 
 
-class Params(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The base of every method's parameters."""
+class Params(ToolParameters, frozen=True, rename="camel"):
+    """The base of parameters that only the service has. A tool's parameters come from
+    `model.tool_parameters`, and each class here that builds on one adds the session."""
 
 
-P = TypeVar("P", bound=Params)
+P = TypeVar("P", bound=ToolParameters)
 
 
 class Initialize(Params, frozen=True):
     service_version: str = ""
-    """What the client was written for; below ours, no command runs without a question."""
+    """The version that the client was written for. Below ours, every command is a question."""
     proof: str = ""
-    """On a socket: that the client knows the token; `proof` says how."""
+    """On a socket, the proof that the client knows the token (`socket_trust`)."""
     client_name: str = ""
-    """For whoever reads the exchange: nothing is decided by it."""
+    """For people who read a log of the exchange; nothing depends on it."""
     asks: bool = True
-    """Whether the client puts questions to a person; else they go to the page, or the answer is no."""
+    """Whether the client shows questions to a person. If not, the page of `pinfold web` does, or the answer
+    is no."""
 
 
 class Challenge(Params, frozen=True):
     nonce: str = ""
-    """32 random bytes of the client's, in hex."""
+    """32 random bytes in hex, from the client."""
 
 
 class CreateSession(Params, frozen=True):
@@ -83,36 +95,23 @@ class OfSession(Params, frozen=True):
     session_id: str
 
 
-class Command(OfSession, frozen=True):
+class Execute(CommandOptions, frozen=True, kw_only=True, rename="camel"):
+    session_id: str
     command: str | tuple[str, ...]
     """A shell line, or a program and its arguments without a shell."""
-    cwd: str | None = None
-    description: str = ""
-    timeout: float | None = None
-    """Seconds."""
-    sandbox_policy: dict[str, Any] | None = None
-    dangerously_disable_sandbox: bool = False
-
-
-class Execute(Command, frozen=True):
     execution_id: str = ""
-    """A name of the client's own, by which it may cancel before it has an answer."""
+    """A name that the client chooses, so that it may cancel before it has an answer."""
     stdin: str | None = None
     environment: dict[str, str] | None = None
     encoding: Literal["utf-8", "base64"] = "utf-8"
-    """How output is told."""
+    """How events carry output."""
 
 
-class Check(Params, frozen=True):
+class Check(CommandOptions, frozen=True, kw_only=True, rename="camel"):
     """One of a command, a path, a host with its port, and a tool with its server."""
 
     session_id: str
     command: str | tuple[str, ...] | None = None
-    cwd: str | None = None
-    description: str = ""
-    timeout: float | None = None
-    sandbox_policy: dict[str, Any] | None = None
-    dangerously_disable_sandbox: bool = False
     path: str | None = None
     access: Literal["read", "write", "delete"] = "read"
     host: str | None = None
@@ -130,10 +129,8 @@ class AddProject(OfSession, frozen=True):
     path: str
 
 
-class RequestPermission(OfSession, frozen=True):
-    write: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
+class RequestPermission(PermissionParameters, frozen=True, kw_only=True, rename="camel"):
+    session_id: str
     git_writes: bool = False
     why: str = ""
 
@@ -143,27 +140,19 @@ class GiveAnswer(Params, frozen=True):
     answer: Answer
 
 
-class ReadFile(OfSession, frozen=True):
-    path: str
+class ReadFileCall(ReadFileParameters, frozen=True, kw_only=True, rename="camel"):
+    session_id: str
     first_line: int = 1
-    lines: int | None = None
 
 
-class PutFile(OfSession, frozen=True):
+class WriteFileCall(WriteFileParameters, frozen=True, kw_only=True, rename="camel"):
     """To write, or to append."""
 
-    path: str
-    text: str
+    session_id: str
 
 
-class Block(Struct, frozen=True, forbid_unknown_fields=True):
-    search: str
-    replace: str
-
-
-class ReplaceInFile(OfSession, frozen=True):
-    path: str
-    blocks: tuple[Block, ...]
+class ReplaceInFile(ReplaceInFileParameters, frozen=True, kw_only=True, rename="camel"):
+    session_id: str
 
 
 class OfPath(OfSession, frozen=True):
@@ -184,16 +173,14 @@ class GlobFiles(OfSession, frozen=True):
     path: str = "."
 
 
-class SearchFiles(OfSession, frozen=True):
-    pattern: str
-    path: str = "."
-    only: str = "**"
+class SearchFiles(SearchFilesParameters, frozen=True, kw_only=True, rename="camel"):
+    session_id: str
 
 
-def decode(line: bytes) -> Call:
-    """A line as a call; `Fault` says what is wrong with it."""
+def decode(line: bytes) -> RpcCall:
+    """Decodes a line. Raises `Fault` for one that is no call."""
     try:
-        call = msgspec.json.decode(line, type=ready(Call))
+        call = msgspec.json.decode(line, type=ready(RpcCall))
     except msgspec.ValidationError as error:
         raise Fault(INVALID_REQUEST, "invalid", f"not a request of JSON-RPC 2.0: {error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -205,7 +192,7 @@ def decode(line: bytes) -> Call:
 
 
 def _has_half_a_pair(line: bytes) -> bool:
-    """Whether it is JSON and no text: at the end of a string msgspec takes that for the end of the line."""
+    """Whether it is JSON whose text cannot be encoded. msgspec reports that as an end of the line."""
     import json
 
     try:
@@ -218,21 +205,21 @@ def _has_half_a_pair(line: bytes) -> bool:
 
 
 def id_of(line: bytes) -> int | str | None:
-    """Whose answer it is that a line is no call; None if that cannot be told.
+    """The `id` of a line that is no valid call; None if it has none.
 
-    Python's own reader takes what is JSON and no text (`HALF_A_PAIR`).
+    Uses Python's own JSON reader, which also takes text that cannot be encoded (`HALF_A_PAIR`).
     """
     import json
 
     try:
         told = json.loads(line)
-        found = msgspec.json.decode(json.dumps({"id": told["id"]}), type=ready(Call)).id
+        found = msgspec.json.decode(json.dumps({"id": told["id"]}), type=ready(RpcCall)).id
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return None if isinstance(found, UnsetType) else found
 
 
-def params_of(call: Call, kind: type[P]) -> P:
+def params_of(call: RpcCall, kind: type[P]) -> P:
     try:
         return msgspec.json.decode(call.params, type=ready(kind))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -249,7 +236,7 @@ def fault_line(id: object, fault: Fault) -> bytes:
 
 
 def _answer_line(id: object, kind: str, told: object) -> bytes:
-    known = {} if id is UNSET else {"id": id}  # without one it is told to nobody
+    known = {} if id is UNSET else {"id": id}
     return msgspec.json.encode({"jsonrpc": "2.0", **known, kind: told}) + b"\n"
 
 
@@ -258,7 +245,7 @@ def event_line(method: str, params: dict[str, Any]) -> bytes:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Whatever went wrong, sorted by blame as the exceptions are."""
+    """Any exception as an error of the service, by whose fault it was."""
     match error:
         case Fault():
             return error
@@ -277,5 +264,5 @@ def fault_of(error: BaseException) -> Fault:
             return Fault(UNAVAILABLE, "failed", str(error))
         case TypeError() | ValueError():
             return Fault(INVALID_PARAMS, "invalid", str(error))
-    said = f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}"
+    said = f"internal error in pinfold; please report it: {type(error).__name__}: {error}"
     return Fault(INTERNAL, "internal", said)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFile
+from pinfold.model.tool_parameters import ToolParameters
 from pinfold.service import messages as said
-from pinfold.service import proof
-from pinfold.service.executions import Executing, command_of
+from pinfold.service import socket_trust
+from pinfold.service.executions import ServiceExecution, command_of
 from pinfold.service.file_methods import FILE_CALLS, FileCall
 from pinfold.service.messages import Fault
-from pinfold.service.questions import Questions, Tell
-from pinfold.service.socket_place import require_out_of_reach
+from pinfold.service.questions import ClientApprover, Tell
+from pinfold.service.socket_trust import require_out_of_reach
 from pinfold.session import Session
 from pinfold.session.serialize import decision_as_plain, refusal_as_plain
 
@@ -46,7 +47,7 @@ class Service:
         """Where it listens; empty on stdio."""
         self.others = tuple(others)
 
-    def open(self, asked: said.CreateSession, auto_allow: bool, questions: Questions) -> Session:
+    def open(self, asked: said.CreateSession, auto_allow: bool, questions: ClientApprover) -> Session:
         overrides = self.overrides
         if not auto_allow:
             sandbox = overrides.get("sandbox")
@@ -76,28 +77,28 @@ class Service:
             require_out_of_reach(self.socket, writable, os.environ if self.environ is None else self.environ)
 
 
-class Begun(NamedTuple):
+class StartedCall(NamedTuple):
     """A call that has more to tell once it is answered."""
 
     answer: dict[str, Any]
     tell: Callable[[], None]
 
 
-class Calls:
+class ClientCalls:
     """One client's. May be used from any thread."""
 
     def __init__(self, service: Service, tell: Tell) -> None:
         self._service, self._tell = service, tell
         self._lock = Lock()
         self._sessions: dict[str, Session] = {}
-        self._executing: dict[tuple[str, str], Executing] = {}
+        self._executing: dict[tuple[str, str], ServiceExecution] = {}
         self._is_closed = False
         self.is_known = not service.token
         """Whether the client may ask for more than `challenge` and `initialize`."""
         self._expected = ""
         """What proves that the client knows the token; empty while it was not challenged."""
         self._auto_allow = False
-        self._questions = Questions(tell, self._call_of)
+        self._questions = ClientApprover(tell, self._call_of)
 
     def close(self) -> None:
         """The client is gone: its questions are withdrawn, and its sessions end."""
@@ -118,16 +119,19 @@ class Calls:
             raise Fault(
                 said.INVALID_PARAMS, "invalid", "this connection needs no `challenge`: call `initialize`"
             )
-        if not proof.is_nonce(asked.nonce):
+        if not socket_trust.is_nonce(asked.nonce):
             raise Fault(said.INVALID_PARAMS, "invalid", "`nonce` is 32 bytes as 64 lowercase hex digits")
-        nonce = proof.new_nonce()
-        self._expected = proof.proof_of(token, proof.CLIENT, asked.nonce, nonce)
-        return {"nonce": nonce, "proof": proof.proof_of(token, proof.SERVICE, asked.nonce, nonce)}
+        nonce = socket_trust.new_nonce()
+        self._expected = socket_trust.proof_of(token, socket_trust.CLIENT, asked.nonce, nonce)
+        return {
+            "nonce": nonce,
+            "proof": socket_trust.proof_of(token, socket_trust.SERVICE, asked.nonce, nonce),
+        }
 
     def initialize(self, asked: said.Initialize) -> dict[str, Any]:
         if not self.is_known:
             expected, self._expected = self._expected, ""
-            if not expected or not proof.is_same(asked.proof, expected):
+            if not expected or not socket_trust.is_same(asked.proof, expected):
                 remedy = "call `challenge` first, and send its proof as docs/service.md describes"
                 raise Fault(said.NOT_YOU, "unauthorized", "no valid proof of the token", remedy=remedy)
         self.is_known = True
@@ -164,9 +168,9 @@ class Calls:
             raise Fault(said.BUSY, "busy", f"a client has at most {MOST_SESSIONS} sessions")
         return self._described(session)
 
-    def execute(self, asked: said.Execute) -> Begun:
+    def execute(self, asked: said.Execute) -> StartedCall:
         session = self.session(asked.session_id)
-        executing = Executing(session, asked, asked.execution_id or os.urandom(8).hex())
+        executing = ServiceExecution(session, asked, asked.execution_id or os.urandom(8).hex())
         if executing.command.policy is not None:
             self._service.require_socket_out_of_reach(executing.command.policy.additional_readwrite_paths)
         key = (session.id, executing.id)
@@ -190,7 +194,7 @@ class Calls:
             finally:
                 self._forget(key)
 
-        return Begun(started, tell)
+        return StartedCall(started, tell)
 
     def _forget(self, key: tuple[str, str]) -> None:
         with self._lock:
@@ -279,25 +283,25 @@ class Calls:
             )
 
 
-Method = Callable[[Calls, Any], dict[str, Any] | list[Any] | Begun]
+Method = Callable[[ClientCalls, Any], dict[str, Any] | list[Any] | StartedCall]
 
 
 def _of_files(use: FileCall) -> Method:
     return lambda calls, asked: use(calls.session(asked.session_id), asked)
 
 
-METHODS: dict[str, tuple[type[said.Params], Method, bool]] = {
+METHODS: dict[str, tuple[type[ToolParameters], Method, bool]] = {
     # The last says whether it is answered at once, before the next line is read.
-    "challenge": (said.Challenge, Calls.challenge, True),
-    "initialize": (said.Initialize, Calls.initialize, True),
-    "createSession": (said.CreateSession, Calls.create_session, False),
-    "disposeSession": (said.OfSession, Calls.dispose_session, False),
-    "execute": (said.Execute, Calls.execute, False),
-    "cancel": (said.Cancel, Calls.cancel, True),
-    "addProject": (said.AddProject, Calls.add_project, False),
-    "requestPermission": (said.RequestPermission, Calls.request_permission, False),
-    "answer": (said.GiveAnswer, Calls.answer, True),
-    "check": (said.Check, Calls.check, False),
+    "challenge": (said.Challenge, ClientCalls.challenge, True),
+    "initialize": (said.Initialize, ClientCalls.initialize, True),
+    "createSession": (said.CreateSession, ClientCalls.create_session, False),
+    "disposeSession": (said.OfSession, ClientCalls.dispose_session, False),
+    "execute": (said.Execute, ClientCalls.execute, False),
+    "cancel": (said.Cancel, ClientCalls.cancel, True),
+    "addProject": (said.AddProject, ClientCalls.add_project, False),
+    "requestPermission": (said.RequestPermission, ClientCalls.request_permission, False),
+    "answer": (said.GiveAnswer, ClientCalls.answer, True),
+    "check": (said.Check, ClientCalls.check, False),
     **{name: (params, _of_files(use), False) for name, (params, use) in FILE_CALLS.items()},
 }
 

@@ -16,14 +16,14 @@ Tell = Callable[[str, dict[str, Any]], bool]
 """Sends an event; False if nobody is there."""
 
 
-class _Open:
+class _PendingQuestion:
     def __init__(self, question: PermissionNeeded) -> None:
         self.question = question
         self.answer: Answer | None = None
         self.settled = Event()
 
 
-class Questions:
+class ClientApprover:
     """May be used from any thread. `call_of` finds the execution that a question is about."""
 
     name = "the client"
@@ -31,7 +31,7 @@ class Questions:
     def __init__(self, tell: Tell, call_of: Callable[[PermissionNeeded], str]) -> None:
         self._tell, self._call_of = tell, call_of
         self._lock = Lock()
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _PendingQuestion] = {}
         self._is_closed = False
         self.asks = True
         """Whether the client puts questions to a person; else they are the next approver's."""
@@ -40,7 +40,7 @@ class Questions:
         return self.asks
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
-        asked = _Open(question)
+        asked = _PendingQuestion(question)
         with self._lock:
             if self._is_closed or not self.asks:
                 return None

@@ -38,14 +38,14 @@ class ServiceError(PinfoldError):
         return str(self.data.get("kind", ""))
 
 
-class Event(Struct, frozen=True):
+class RemoteEvent(Struct, frozen=True):
     """`stdout`, `stderr`, `violation` or `exit`, with what it says."""
 
     name: str
     params: Plain
 
 
-class Ended(Struct, frozen=True):
+class RemoteResult(Struct, frozen=True):
     """How an execution ended: `code` is None where a signal ended it."""
 
     code: int | None
@@ -90,7 +90,7 @@ class RemoteSession:
             raise
         return execution
 
-    def run(self, command: str | Sequence[str], **given: Any) -> Ended:
+    def run(self, command: str | Sequence[str], **given: Any) -> RemoteResult:
         """The same, to its end."""
         return self.start(command, **given).wait()
 
@@ -159,13 +159,13 @@ class RemoteExecution:
         """Whether each piece of output is that, by itself."""
         self.id, self.session_id = id, session.id
         self.decision: Plain = {}
-        self._come: queue.Queue[Event | None] = queue.Queue(HELD)
+        self._come: queue.Queue[RemoteEvent | None] = queue.Queue(HELD)
         self._is_followed = False
         self._written: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._violations: list[Plain] = []
         self._end: Plain | None = None
 
-    def put(self, event: Event) -> None:
+    def put(self, event: RemoteEvent) -> None:
         """From the client's reader: what has come waits to be taken."""
         self._come.put(event)
         if event.name == "exit":
@@ -175,7 +175,7 @@ class RemoteExecution:
         """Nothing comes any more; whoever waits is woken as soon as there is room."""
         threading.Thread(target=self._come.put, args=(None,), daemon=True).start()
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RemoteEvent]:
         """As they come; `exit` is the last."""
         if self._is_followed:
             raise PinfoldError("a command can be followed once, and this one has been")
@@ -190,7 +190,7 @@ class RemoteExecution:
                 return
         raise PinfoldError("the service has gone, and the command with it")
 
-    def wait(self) -> Ended:
+    def wait(self) -> RemoteResult:
         """How it ended, with everything it wrote that `events` did not give; the same each time."""
         if not self._is_followed:
             for event in self.events():
@@ -200,7 +200,7 @@ class RemoteExecution:
             raise PinfoldError("somebody else follows this command, and it has not ended")
         if error := end.get("error"):
             raise ServiceError(0, error["message"], error)
-        return Ended(
+        return RemoteResult(
             end["code"],
             end["signal"],
             end["timedOut"],

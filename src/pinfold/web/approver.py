@@ -15,7 +15,7 @@ from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.session.request import rule_trouble
 from pinfold.state.web_page import page_directory
-from pinfold.web.wire import LONGEST, Given, Heard, line_of, sheet_of
+from pinfold.web.wire import LONGEST, AnswerReceipt, PageAnswer, line_of, sheet_of
 
 SOCKET = "questions"
 SECONDS = 120.0
@@ -107,15 +107,15 @@ class WebApprover:
                     return None
                 if not line:
                     break
-                given = msgspec.json.decode(line, type=ready(Given))
+                given = msgspec.json.decode(line, type=ready(PageAnswer))
                 trouble = _trouble(given, question)
-                sock.sendall(line_of(Heard(trouble)))
+                sock.sendall(line_of(AnswerReceipt(trouble)))
                 if not trouble:
                     return Reply(given.answer, given.reach, given.rules)
         return Reply(Answer.NO, why=f"gave no answer within {self.seconds:g} seconds")
 
 
-def _trouble(given: Given, question: PermissionNeeded) -> str:
+def _trouble(given: PageAnswer, question: PermissionNeeded) -> str:
     if given.answer is not Answer.RULE:
         return ""
     if len(given.rules) != len(question.rules) or not all(rule.strip() for rule in given.rules):

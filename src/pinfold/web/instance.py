@@ -14,20 +14,20 @@ from pinfold.model.errors import PinfoldError
 from pinfold.state.directory import ELSEWHERE, write_private
 from pinfold.state.web_page import PageAddress, find_page, page_directory, page_file
 from pinfold.web.approver import SOCKET
-from pinfold.web.board import Board
-from pinfold.web.question_socket import Intake
+from pinfold.web.open_questions import OpenQuestions
+from pinfold.web.question_socket import QuestionServer
 from pinfold.web.request_guard import LOOPBACK
-from pinfold.web.server import Server
+from pinfold.web.server import PageServer
 
 
-class Page:
+class WebPage:
     """The page, served from now on until `close`; `running` says where another process has it already."""
 
     def __init__(self, environ: Mapping[str, str], port: int = 0) -> None:
         directory = page_directory(environ)
         self._file = page_file(environ)
         self._lock = _lock_of(directory)
-        self._servers: list[Server | Intake] = []
+        self._servers: list[PageServer | QuestionServer] = []
         self._is_serving = False
         self.running: PageAddress | None = None
         try:
@@ -45,13 +45,13 @@ class Page:
             raise PinfoldError(_trouble(error, port, directory)) from None
 
     def _begin(self, directory: str, port: int) -> None:
-        board = Board()
+        board = OpenQuestions()
         server = _server(port, board)
         self._servers.append(server)
         self.place = PageAddress(server.host, server.port, server.token)
         # Told before anybody is let in: from here on the gate knows which port is not for pens.
         write_private(self._file, msgspec.json.encode(self.place))
-        self._servers.append(Intake(directory, board))
+        self._servers.append(QuestionServer(directory, board))
 
     def serve(self) -> None:
         self._is_serving = True
@@ -88,13 +88,13 @@ def _trouble(error: OSError, port: int, directory: str) -> str:
     return f"the page cannot be opened: {directory}: {why}"
 
 
-def _server(port: int, board: Board) -> Server:
+def _server(port: int, board: OpenQuestions) -> PageServer:
     """At an address of loopback where nobody has been before; Linux has 16 million, others may have one."""
     token = secrets.token_urlsafe(32)
     fresh = ".".join(("127", *(str(1 + secrets.randbelow(254)) for _ in range(3))))
     try:
-        return Server(fresh, port, board, token)
+        return PageServer(fresh, port, board, token)
     except OSError as error:
         if error.errno != errno.EADDRNOTAVAIL:
             raise
-    return Server(LOOPBACK, port, board, token)
+    return PageServer(LOOPBACK, port, board, token)

@@ -15,19 +15,19 @@ import msgspec
 from pinfold.kernel.peer_user import user_of
 from pinfold.model.load_structs import ready
 from pinfold.web.approver import SOCKET
-from pinfold.web.board import Board
-from pinfold.web.threaded_server import Crowd
-from pinfold.web.wire import LONGEST, Given, Heard, Sheet, line_of
+from pinfold.web.open_questions import OpenQuestions
+from pinfold.web.server import BoundedThreadingMixIn
+from pinfold.web.wire import LONGEST, AnswerReceipt, PageAnswer, PageQuestion, line_of
 
 MOST_CLIENTS = 256
 SOON = 5.0
 """Seconds that whoever connects has to ask, and whoever asked to hear an answer."""
 
 
-class Intake(Crowd, socketserver.UnixStreamServer):
+class QuestionServer(BoundedThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 64
 
-    def __init__(self, directory: str, board: Board) -> None:
+    def __init__(self, directory: str, board: OpenQuestions) -> None:
         """Preconditions: nobody else serves this directory (`place`)."""
         self.board = board
         self.room = BoundedSemaphore(MOST_CLIENTS)
@@ -46,29 +46,31 @@ class Intake(Crowd, socketserver.UnixStreamServer):
 
 
 class _Asker(socketserver.StreamRequestHandler):
-    server: Intake
+    server: QuestionServer
 
     def handle(self) -> None:
         self.connection.settimeout(SOON)
         try:
-            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(Sheet))
+            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(PageQuestion))
         except (OSError, msgspec.DecodeError):
             return
-        heard: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
+        heard: queue.SimpleQueue[AnswerReceipt | None] = queue.SimpleQueue()
         standing = self.server.board.put(sheet, lambda given: self._give(given, heard))
         if standing is None:
             return
         try:
             self.connection.settimeout(sheet.seconds)
             while line := self.rfile.readline(LONGEST):
-                heard.put(msgspec.json.decode(line, type=ready(Heard)))
+                heard.put(msgspec.json.decode(line, type=ready(AnswerReceipt)))
         except (OSError, msgspec.DecodeError):
             pass  # nobody answered in time, or what came makes no sense: it stands no more
         finally:
             self.server.board.remove(standing)
             heard.put(None)
 
-    def _give(self, given: Given, heard: "queue.SimpleQueue[Heard | None]") -> Heard | None:
+    def _give(
+        self, given: PageAnswer, heard: "queue.SimpleQueue[AnswerReceipt | None]"
+    ) -> AnswerReceipt | None:
         try:
             self.connection.sendall(line_of(given))
             return heard.get(timeout=SOON)

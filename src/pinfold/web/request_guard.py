@@ -35,7 +35,7 @@ HEADERS = {
 }
 
 
-class Objection(NamedTuple):
+class RequestRejection(NamedTuple):
     status: int
     why: str
 
@@ -44,7 +44,9 @@ class Headers(Protocol):
     def get_all(self, name: str) -> Sequence[str] | None: ...
 
 
-def objection(method: str, path: str, headers: Headers, own: str, port: int, token: str) -> Objection | None:
+def rejection_of(
+    method: str, path: str, headers: Headers, own: str, port: int, token: str
+) -> RequestRejection | None:
     """Why a request is not answered; None if it is.
 
     `own` is where we listen; whoever has forwarded the port comes by one of the usual names.
@@ -52,19 +54,19 @@ def objection(method: str, path: str, headers: Headers, own: str, port: int, tok
     hosts = [f"{name}:{port}" for name in (own, LOOPBACK, "localhost")]
     host = _only(headers, "Host")
     if host not in hosts:
-        return Objection(421, "this is not the host that you asked for")
+        return RequestRejection(421, "this is not the host that you asked for")
     origin = _only(headers, "Origin", f"http://{host}")
     if origin != f"http://{host}" or (method == "POST" and not headers.get_all("Origin")):
-        return Objection(403, "another page's request")
+        return RequestRejection(403, "another page's request")
     if not path.startswith(API):
         return None
     if _only(headers, "Sec-Fetch-Site", "same-origin") != "same-origin":
-        return Objection(403, "another page's request")
+        return RequestRejection(403, "another page's request")
     said = _only(headers, "Authorization")
     if not hmac.compare_digest(said.encode("utf-8", "replace"), f"Bearer {token}".encode()):
-        return Objection(401, "the token is not ours: open the address that `pinfold web` prints")
+        return RequestRejection(401, "the token is not ours: open the address that `pinfold web` prints")
     if method == "POST" and _only(headers, "Content-Type") != "application/json":
-        return Objection(415, "an answer is JSON")
+        return RequestRejection(415, "an answer is JSON")
     return None
 
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import ThreadingMixIn
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 from urllib.parse import parse_qs, urlsplit
@@ -20,10 +21,9 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.model.load_structs import ready
-from pinfold.web.board import Board
-from pinfold.web.request_guard import API, HEADERS, objection
-from pinfold.web.threaded_server import Crowd
-from pinfold.web.wire import Given
+from pinfold.web.open_questions import OpenQuestions
+from pinfold.web.request_guard import API, HEADERS, rejection_of
+from pinfold.web.wire import PageAnswer
 
 MOST_CLIENTS = 64
 PATIENCE = 25.0
@@ -35,9 +35,9 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 PAGE = os.path.join(os.path.dirname(__file__), "page")
 
 
-class Said(Struct, forbid_unknown_fields=True):
+class AnswerRequest(Struct, forbid_unknown_fields=True):
     id: str
-    given: Given
+    given: PageAnswer
 
 
 def files() -> Mapping[str, tuple[str, bytes]]:
@@ -50,11 +50,29 @@ def files() -> Mapping[str, tuple[str, bytes]]:
     return found
 
 
-class Server(Crowd, HTTPServer):
+class BoundedThreadingMixIn(ThreadingMixIn):
+    daemon_threads = True
+    room: BoundedSemaphore
+    """Taken by whoever accepts a client."""
+
+    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002
+        return self.room.acquire(blocking=False)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            self.room.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that has gone in the midst of it: there is nobody to tell."""
+
+
+class PageServer(BoundedThreadingMixIn, HTTPServer):
     allow_reuse_address = True
     request_queue_size = MOST_CLIENTS
 
-    def __init__(self, host: str, port: int, board: Board, token: str) -> None:
+    def __init__(self, host: str, port: int, board: OpenQuestions, token: str) -> None:
         self.board, self.token = board, token
         self.files = files()
         self.room = BoundedSemaphore(MOST_CLIENTS)
@@ -100,7 +118,7 @@ class Server(Crowd, HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: PageServer
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE + 5
     server_version, sys_version = "pinfold", ""
@@ -129,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._take_answer(self.rfile.read(int(length)))
 
     def _is_refused(self, path: str) -> bool:
-        found = objection(
+        found = rejection_of(
             self.command, path, self.headers, self.server.host, self.server.port, self.server.token
         )
         if found:
@@ -149,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _take_answer(self, body: bytes) -> None:
         try:
-            said = msgspec.json.decode(body, type=ready(Said))
+            said = msgspec.json.decode(body, type=ready(AnswerRequest))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             self._fail(400, f"not an answer: {error}")
             return

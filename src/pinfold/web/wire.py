@@ -27,7 +27,7 @@ class Piece(Struct, frozen=True):
     """Whether it is what the question is about."""
 
 
-class Why(Struct, frozen=True):
+class PageReason(Struct, frozen=True):
     message: str
     step: str
     rule: str = ""
@@ -35,7 +35,7 @@ class Why(Struct, frozen=True):
     remedy: str = ""
 
 
-class Offered(Struct, frozen=True):
+class OfferedAnswers(Struct, frozen=True):
     """The answers there are while a lasting one has this reach."""
 
     reach: Reach
@@ -44,7 +44,7 @@ class Offered(Struct, frozen=True):
     """What the next reach is for; empty if there is none."""
 
 
-class Sheet(Struct, frozen=True, rename="camel"):
+class PageQuestion(Struct, frozen=True, rename="camel"):
     session: str
     headline: str
     is_grave: bool
@@ -52,16 +52,16 @@ class Sheet(Struct, frozen=True, rename="camel"):
     command: tuple[tuple[Piece, ...], ...]
     """Its lines; none where it is no command that is asked about."""
     facts: tuple[tuple[str, str], ...]
-    why: tuple[Why, ...]
+    why: tuple[PageReason, ...]
     says: str
     """The agent's own words."""
-    offered: tuple[Offered, ...]
+    offered: tuple[OfferedAnswers, ...]
     rules: tuple[str, ...]
     rule_key: str
     seconds: Annotated[float, Meta(ge=0, le=3600)]
 
 
-class Given(Struct, frozen=True, forbid_unknown_fields=True):
+class PageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     """What the person said."""
 
     answer: Answer
@@ -69,13 +69,13 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[Annotated[str, Meta(max_length=1000)], ...], Meta(max_length=64)] = ()
 
 
-class Heard(Struct, frozen=True):
+class AnswerReceipt(Struct, frozen=True):
     """What came of it: with a trouble, the question still stands."""
 
     trouble: str = ""
 
 
-def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> Sheet:
+def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> PageQuestion:
     def short(path: str) -> str:
         return f"~/{path[len(home) + 1 :]}" if len(home) > 1 and path.startswith(f"{home}/") else path
 
@@ -84,14 +84,14 @@ def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> Sheet:
     is_grave = question.capability is Capability.BYPASS or (
         question.capability is Capability.RUN and not question.decision.sandboxed
     )
-    return Sheet(
+    return PageQuestion(
         session=question.session,
         headline=wording.headline(question, short),
         is_grave=is_grave,
         command=_lines(question.command.rstrip("\n"), wording.marks(question)) if is_command else (),
         facts=tuple(wording.circumstances(question, short)),
         why=tuple(
-            Why(
+            PageReason(
                 visible(reason.message),
                 visible(reason.step),
                 visible(reason.rule),
@@ -102,7 +102,7 @@ def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> Sheet:
         ),
         says=visible(question.description),
         offered=tuple(
-            Offered(
+            OfferedAnswers(
                 reach,
                 tuple(wording.offers(question, reach, short)),
                 wording.widening(question, reach, short) if len(reaches) > 1 else "",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pinfold.integrations.hooks import AGENTS, answer
-from pinfold.integrations.hooks.hook_call import Reply
+from pinfold.integrations.hooks.hook_call import HookReply
 from pinfold.integrations.hooks.rewrite import own_program, unwrapped, wrapped
 
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -52,7 +52,7 @@ def filled(value: Any, home: Path, agent: str) -> Any:
     return value.replace("$PROJECT", project).replace("$HOME", str(home))
 
 
-def opinion(agent: str, reply: Reply) -> tuple[str, dict[str, Any] | None]:
+def opinion(agent: str, reply: HookReply) -> tuple[str, dict[str, Any] | None]:
     """The answer as its agent understands it: the opinion, and the input that it runs instead."""
     if reply.exit_code == 2:
         assert reply.stderr

@@ -11,8 +11,8 @@ import pytest
 
 from pinfold.cli import main
 from pinfold.integrations.imports import claude, codex, cursor, gemini
-from pinfold.integrations.imports.imported_rule import Fit, Found
 from pinfold.integrations.imports.merge import merge
+from pinfold.integrations.imports.rules import Fit, ImportedRules
 from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.toml import parse
 from tests.integrations.own_home import pinfold
@@ -175,7 +175,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("agent", "data", "wanted"), TABLE)
 def test_found(agent: Any, data: dict[str, Any], wanted: list[tuple[Fit, str, object]]) -> None:
-    found = Found("f")
+    found = ImportedRules("f")
     agent.read(found, data)
     assert [(each.fit, each.key, each.value) for each in found.all] == wanted
     for each in found.all:
@@ -187,7 +187,7 @@ def test_found(agent: Any, data: dict[str, Any], wanted: list[tuple[Fit, str, ob
 
 
 def test_codex_rules() -> None:
-    found = Found("f")
+    found = ImportedRules("f")
     codex.read_rules(
         found,
         'prefix_rule(pattern=["git", ["push", "fetch"]], decision="prompt", justification="x")\n'
@@ -201,13 +201,13 @@ def test_codex_rules() -> None:
         (S, "commands.allow", "ls"),
         (X, "", ""),
     ]
-    broken = Found("f")
+    broken = ImportedRules("f")
     codex.read_rules(broken, "prefix_rule(")
     assert [each.fit for each in broken.all] == [X]
 
 
 def test_a_scalar_only_narrows_unless_asked() -> None:
-    found = Found("f")
+    found = ImportedRules("f")
     cursor.read(found, {"networkPolicy": {"default": "allow"}})
     assert merge("", found.all).text == ""
     assert [each.key for each in merge("", found.all).wider] == ["network.access"]
@@ -219,7 +219,7 @@ def test_a_scalar_only_narrows_unless_asked() -> None:
         'yours says `network.access = "none"`'
     ]
     text = '# mine\n[network]\naccess = "none" # no\n'
-    narrow = Found("f")
+    narrow = ImportedRules("f")
     cursor.read(narrow, {"networkPolicy": {"default": "deny"}})
     assert merge(text, narrow.all).text == text
     text = '[network] # mine\naccess = "all" # yes\nallow = []\n'

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.integrations.hooks import AGENTS
+from pinfold.integrations.install.agents import MARK
 from pinfold.integrations.install.health import probe_hooks
-from pinfold.integrations.install.hook_command import MARK
 from tests.integrations.own_home import pinfold
 
 FILES = {
@@ -61,7 +61,7 @@ def test_there_and_back(agent: str, theirs: str | None, tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o640
     assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
     assert files(tmp_path) == before
-    assert f"{agent} has no hooks of ours" in pinfold("uninstall", agent, home=tmp_path).stdout
+    assert f"{agent} has no pinfold hooks" in pinfold("uninstall", agent, home=tmp_path).stdout
 
 
 def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pinfold.integrations.mcp.server import McpServer
 from pinfold.model.errors import FileRefused
 from pinfold.service.client import Client, Question
 from pinfold.service.connection import Connection
-from pinfold.service.lines import Lines
+from pinfold.service.lines import LineStream
 from pinfold.service.methods import Service
 from pinfold.service.remote_session import ServiceError
 from pinfold.state.directory import journal_file
@@ -99,12 +99,12 @@ def by_service() -> tuple[str, Told]:
         return "once" if question.capability == "run" else "no"
 
     ours, theirs = socket.socketpair()
-    lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
+    lines = LineStream(theirs.fileno(), theirs.fileno(), theirs)
     thread = threading.Thread(target=Connection(lines, Service(settings=SETTINGS, cwd=os.getcwd())).serve)
     thread.start()
     told: Told = []
     with ours, theirs:
-        with Client(Lines(ours.fileno(), ours.fileno(), ours), on_permission=person) as client:
+        with Client(LineStream(ours.fileno(), ours.fileno(), ours), on_permission=person) as client:
             session = client.create_session([os.getcwd()])
             for each in COMMANDS:
                 try:

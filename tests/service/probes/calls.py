@@ -21,10 +21,10 @@ from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.service import listener as listening
 from pinfold.service.client import Client, Question
 from pinfold.service.connection import Connection
-from pinfold.service.lines import Lines
-from pinfold.service.listener import Listener, token_file
+from pinfold.service.lines import LineStream
+from pinfold.service.listener import ServiceListener, token_file
 from pinfold.service.methods import Service
-from pinfold.service.remote_session import Event, RemoteSession, ServiceError
+from pinfold.service.remote_session import RemoteEvent, RemoteSession, ServiceError
 from pinfold.session.resources import make_room
 from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE, wait_until
@@ -50,11 +50,11 @@ def client(
     """A client and its service in one process."""
     ours, theirs = socket.socketpair()
     service = Service(settings=settings or {}, cwd=os.getcwd(), others=others)
-    lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
+    lines = LineStream(theirs.fileno(), theirs.fileno(), theirs)
     thread = threading.Thread(target=Connection(lines, service).serve)
     thread.start()
     try:
-        near = Lines(ours.fileno(), ours.fileno(), ours)
+        near = LineStream(ours.fileno(), ours.fileno(), ours)
         with Client(near, on_permission=person or Person(), **given) as opened:
             yield opened
     finally:
@@ -129,7 +129,7 @@ def characters_may_come_in_pieces_and_bytes_as_they_are() -> None:
     with session() as opened:
         assert opened.run(r"printf 'a\303'; sleep 0.2; printf '\244b\377'").stdout == "aäb\ufffd"
         events = list(opened.start(["printf", r"\377\000"], encoding="base64").events())
-        assert events[0] == Event("stdout", {**events[0].params, "data": "/wA="})
+        assert events[0] == RemoteEvent("stdout", {**events[0].params, "data": "/wA="})
         pieces = "printf a; until test -e go; do sleep 0.02; done; printf b"
         execution = opened.start(pieces, encoding="base64")
         wait_until(lambda: execution._come.qsize() == 1)
@@ -363,11 +363,11 @@ def a_client_that_asks_nobody_leaves_it_to_the_page() -> None:
         settings = {"mode": "ask_every_time"}
         service = Service(settings=settings, cwd=os.getcwd(), others=[WebApprover(environ)])
         ours, theirs = socket.socketpair()
-        connection = Connection(Lines(theirs.fileno(), theirs.fileno(), theirs), service)
+        connection = Connection(LineStream(theirs.fileno(), theirs.fileno(), theirs), service)
         thread = threading.Thread(target=connection.serve)
         thread.start()
         with ours, theirs:
-            near = Lines(ours.fileno(), ours.fileno(), ours)
+            near = LineStream(ours.fileno(), ours.fileno(), ours)
             with Client(near, asks=False) as opened, opened.create_session([os.getcwd()]) as created:
                 answering = threading.Thread(target=_answer, args=(Tab(shown), "once"))
                 answering.start()
@@ -489,7 +489,7 @@ def malformed_lines_are_answered() -> None:
 
 def what_is_no_json_is_answered_too() -> None:
     ours, theirs = socket.socketpair()
-    lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
+    lines = LineStream(theirs.fileno(), theirs.fileno(), theirs)
     thread = threading.Thread(target=Connection(lines, Service(settings={})).serve)
     thread.start()
     with theirs, ours, ours.makefile("rb") as answers:
@@ -629,7 +629,7 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
     except PinfoldError as error:
         assert "no service listens there" in str(error), error
     service = Service(settings={}, cwd=os.getcwd())
-    listener = Listener(path, service, os.environ)
+    listener = ServiceListener(path, service, os.environ)
     thread = threading.Thread(target=listener.serve)
     thread.start()
     try:
@@ -655,7 +655,7 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
             assert b"another user" in answers.readline() and answers.readline() == b""
         names["user_of"] = user_of
         try:
-            Listener(path, service, os.environ)
+            ServiceListener(path, service, os.environ)
         except PinfoldError as error:
             assert "a service listens there already" in str(error)
         else:
@@ -671,7 +671,7 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
 def neither_side_sends_the_token() -> None:
     """Nor does one that does not know it learn more than a nonce, be it in the place of the other."""
     path = os.path.expanduser("~/s")
-    listener = Listener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
+    listener = ServiceListener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
     token = listener.service.token
     thread = threading.Thread(target=listener.serve)
     thread.start()
@@ -710,7 +710,7 @@ def neither_side_sends_the_token() -> None:
 
 def a_client_tells_nothing_to_what_took_the_sockets_place() -> None:
     path = os.path.expanduser("~/s")
-    listener = Listener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
+    listener = ServiceListener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
     os.unlink(path)
     heard: list[bytes] = []
     answered = (
@@ -772,7 +772,7 @@ def no_service_listens_where_commands_write() -> None:
 def no_command_gets_to_write_where_the_service_listens() -> None:
     os.makedirs(place := os.path.expanduser("~/place"))
     service = Service(settings={}, cwd=os.getcwd())
-    listener = Listener(f"{place}/s", service, os.environ)
+    listener = ServiceListener(f"{place}/s", service, os.environ)
     thread = threading.Thread(target=listener.serve)
     thread.start()
     wider = {"type": "WORKSPACE_READWRITE", "additionalReadwritePaths": [place]}
@@ -800,11 +800,11 @@ def a_socket_that_nobody_listens_on_is_replaced() -> None:
     path = os.path.expanduser("~/s")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
-    Listener(path, Service(settings={}), os.environ).close()
+    ServiceListener(path, Service(settings={}), os.environ).close()
     with open(path, "w"):
         pass
     try:
-        Listener(path, Service(settings={}), os.environ)
+        ServiceListener(path, Service(settings={}), os.environ)
     except PinfoldError as error:
         assert "something else than a socket is there" in str(error) and os.path.exists(path)
     else:
@@ -818,7 +818,7 @@ def of_two_that_begin_at_once_one_listens() -> None:
 
     def begin() -> None:
         try:
-            Listener(path, services[1], os.environ)
+            ServiceListener(path, services[1], os.environ)
         except PinfoldError as error:
             refused_.append(str(error))
 
@@ -831,12 +831,12 @@ def of_two_that_begin_at_once_one_listens() -> None:
         written(path, data)
 
     names["write_private"] = meanwhile
-    first = Listener(path, services[0], os.environ)
+    first = ServiceListener(path, services[0], os.environ)
     other.join()
     assert refused_ == [f"{path}: a service listens there already"]
     # One whose place was taken leaves the other's token alone.
     os.unlink(path)
-    second = Listener(path, services[1], os.environ)
+    second = ServiceListener(path, services[1], os.environ)
     first.close()
     assert os.path.exists(path) and os.path.exists(second.token_file)
     second.close()

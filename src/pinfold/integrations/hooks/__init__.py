@@ -8,8 +8,15 @@ agents takes for a block. Other exit statuses, and no answer at all, would let t
 from collections.abc import Mapping
 from importlib import import_module
 
-from pinfold.integrations.hooks.hook_call import Call, MalformedError, Opinion, Outcome, Reply, blocked
-from pinfold.integrations.hooks.payload import decoded
+from pinfold.integrations.hooks.hook_call import (
+    HookCall,
+    HookOutcome,
+    HookReply,
+    MalformedError,
+    Opinion,
+    blocked,
+    decoded,
+)
 from pinfold.model.errors import PinfoldError
 
 AGENTS = {
@@ -22,28 +29,28 @@ AGENTS = {
 STARTS = frozenset(["SessionStart", "sessionStart"])
 
 
-def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> Reply:
+def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> HookReply:
     """What the agent is told about what it sent."""
     words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
     try:
-        call: Call = words.read(decoded(data), environ)
+        call: HookCall = words.read(decoded(data), environ)
     except MalformedError as error:
         return blocked(str(error))
     try:
-        reply: Reply = words.reply(call, _outcome(call, environ))
+        reply: HookReply = words.reply(call, _outcome(call, environ))
     except PinfoldError as error:
         if call.event in STARTS:
-            return Reply(stderr=f"pinfold: {error}\n", exit_code=1)
-        denied = Outcome(Opinion.DENY, f"{error}; until that is mended nothing is allowed")
+            return HookReply(stderr=f"pinfold: {error}\n", exit_code=1)
+        denied = HookOutcome(Opinion.DENY, f"{error}; until that is mended nothing is allowed")
         reply = words.reply(call, denied)
     return reply
 
 
-def _outcome(call: Call, environ: Mapping[str, str]) -> Outcome:
+def _outcome(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
     if not call.requests and not call.trouble and call.event not in STARTS:
-        return Outcome(Opinion.NONE)
+        return HookOutcome(Opinion.NONE)
     if call.event in STARTS:
-        from pinfold.integrations.hooks.session_start import greet
+        from pinfold.integrations.hooks.judge_call import greet
 
         return greet(call, environ)
     from pinfold.integrations.hooks.judge_call import judge

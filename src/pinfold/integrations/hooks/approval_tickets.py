@@ -17,7 +17,7 @@ from time import time
 
 from msgspec import json
 
-from pinfold.integrations.hooks.hook_call import Call
+from pinfold.integrations.hooks.hook_call import HookCall
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
@@ -28,7 +28,7 @@ HOUR = 3600.0
 ANSWERED = (Capability.RUN, Capability.WIDEN, Capability.BYPASS)
 
 
-def leave(call: Call, agent: str, command: str, cwd: str, decision: Decision, environ: Environ) -> None:
+def leave(call: HookCall, agent: str, command: str, cwd: str, decision: Decision, environ: Environ) -> None:
     directory = _directory(environ)
     key = _key(agent, command, cwd, decision)
     path = os.path.join(directory, f"{key}.{os.urandom(8).hex()}{'.'.join(_turn(call))}")
@@ -45,7 +45,7 @@ def leave(call: Call, agent: str, command: str, cwd: str, decision: Decision, en
         raise ConfinementError(f"no question can be put: {directory}: {error.strerror}") from None
 
 
-def forget_answered(call: Call, environ: Environ) -> None:
+def forget_answered(call: HookCall, environ: Environ) -> None:
     """Takes back what was left in earlier turns of a conversation."""
     directory = _directory(environ)
     names = _names(directory)  # most often there are none
@@ -59,7 +59,7 @@ def forget_answered(call: Call, environ: Environ) -> None:
                 os.unlink(os.path.join(directory, name))
 
 
-def _turn(call: Call) -> tuple[str, str, str]:
+def _turn(call: HookCall) -> tuple[str, str, str]:
     """What is added to a ticket's name to know its conversation and turn by."""
     conversation = sha256(f"{call.agent} {call.conversation}".encode()).hexdigest()[:16]
     return "", conversation, sha256(call.generation.encode()).hexdigest()[:16]

@@ -10,8 +10,19 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.hook_call import Call, Mode, Opinion, Outcome, Reply, UnjudgedError
-from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text
+from pinfold.integrations.hooks.hook_call import (
+    HookCall,
+    HookOutcome,
+    HookReply,
+    Mode,
+    Opinion,
+    Payload,
+    UnjudgedError,
+    directory,
+    optional,
+    table,
+    text,
+)
 from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 
 PRE, REQUEST, START = "PreToolUse", "PermissionRequest", "SessionStart"
@@ -20,17 +31,17 @@ LONGEST = 9_000
 """Characters of a text: Claude Code cuts at 10,000."""
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     return read_as("claude-code", payload, environ, "CLAUDE_PROJECT_DIR")
 
 
 def read_as(
     agent: str, payload: Payload, environ: Mapping[str, str], *projects: str, can_ask: bool = True
-) -> Call:
+) -> HookCall:
     """The call in a payload of this shape; `projects` are variables that name what the agent works in."""
     event = text(payload, "hook_event_name", "hookEventName")
     cwd = directory(payload, environ, *projects)
-    call = Call(
+    call = HookCall(
         agent=agent,
         event=event,
         tool=optional(payload, "tool_name"),
@@ -46,7 +57,7 @@ def read_as(
     return call if event not in (PRE, REQUEST) else _with_requests(call, payload)
 
 
-def _with_requests(call: Call, payload: Payload) -> Call:
+def _with_requests(call: HookCall, payload: Payload) -> HookCall:
     from msgspec.structs import replace
 
     tool, given = text(payload, "tool_name"), table(payload, "tool_input")
@@ -58,13 +69,13 @@ def _with_requests(call: Call, payload: Payload) -> Call:
     return replace(call, tool_input=given, requests=found)
 
 
-def reply(call: Call, outcome: Outcome) -> Reply:
+def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == START:
-        return _specific({"additionalContext": outcome.context}, START) if outcome.context else Reply()
+        return _specific({"additionalContext": outcome.context}, START) if outcome.context else HookReply()
     if call.event == REQUEST:
         return _request_answered(outcome)
     if call.event != PRE or outcome.opinion is Opinion.NONE:
-        return Reply()
+        return HookReply()
     said: dict[str, object] = {
         "permissionDecision": str(outcome.opinion),
         "permissionDecisionReason": reason(outcome),
@@ -74,11 +85,11 @@ def reply(call: Call, outcome: Outcome) -> Reply:
     return _specific(said, PRE)
 
 
-def reason(outcome: Outcome) -> str:
+def reason(outcome: HookOutcome) -> str:
     return f"pinfold: {outcome.message or outcome.opinion}"[:LONGEST]
 
 
-def changed(call: Call, command: str) -> dict[str, object]:
+def changed(call: HookCall, command: str) -> dict[str, object]:
     """The whole input, with the line that is run in place of its own."""
     kept = {**call.tool_input, "command": command}
     if plain(call.tool) in COMMANDS:
@@ -86,15 +97,15 @@ def changed(call: Call, command: str) -> dict[str, object]:
     return kept
 
 
-def _request_answered(outcome: Outcome) -> Reply:
+def _request_answered(outcome: HookOutcome) -> HookReply:
     """Silence shows the dialogue that was about to be shown."""
     if outcome.opinion not in (Opinion.DENY, Opinion.ALLOW):
-        return Reply()
+        return HookReply()
     decision: dict[str, object] = {"behavior": str(outcome.opinion)}
     if outcome.opinion is Opinion.DENY:
         decision["message"] = reason(outcome)
     return _specific({"decision": decision}, REQUEST)
 
 
-def _specific(said: Mapping[str, object], event: str) -> Reply:
-    return Reply(json.encode({"hookSpecificOutput": {"hookEventName": event, **said}}))
+def _specific(said: Mapping[str, object], event: str) -> HookReply:
+    return HookReply(json.encode({"hookSpecificOutput": {"hookEventName": event, **said}}))

@@ -55,10 +55,10 @@ def _read(path: str) -> bytes:
 
 def _restrictions(path: str, data: bytes) -> Iterator[tuple[str, str]]:
     from pinfold.integrations.imports import claude
-    from pinfold.integrations.imports.imported_rule import Fit, Found
+    from pinfold.integrations.imports.rules import Fit, ImportedRules
     from pinfold.integrations.install.jsonc import parse
 
-    found = Found(path)
+    found = ImportedRules(path)
     try:
         whole = parse(data.decode("utf-8-sig"), path).value
     except (UnicodeDecodeError, PolicyError):

@@ -9,15 +9,14 @@ takes allow and deny without changes. Edits are `apply_patch`. Tools are named a
 from collections.abc import Mapping
 
 from pinfold.integrations.hooks import claude
-from pinfold.integrations.hooks.hook_call import Call, Opinion, Outcome, Reply
-from pinfold.integrations.hooks.payload import Payload
+from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, HookReply, Opinion, Payload
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     return claude.read_as("codex", payload, environ, can_ask=payload.get("hook_event_name") != claude.PRE)
 
 
-def reply(call: Call, outcome: Outcome) -> Reply:
+def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == claude.PRE and outcome.opinion is not Opinion.DENY and outcome.command is None:
-        return Reply()
+        return HookReply()
     return claude.reply(call, outcome)

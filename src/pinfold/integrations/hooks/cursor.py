@@ -24,8 +24,20 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from pinfold.integrations.hooks.claude import changed, reason
-from pinfold.integrations.hooks.hook_call import Call, MalformedError, Opinion, Outcome, Reply, UnjudgedError
-from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text, texts
+from pinfold.integrations.hooks.hook_call import (
+    HookCall,
+    HookOutcome,
+    HookReply,
+    MalformedError,
+    Opinion,
+    Payload,
+    UnjudgedError,
+    directory,
+    optional,
+    table,
+    text,
+    texts,
+)
 from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand
 
@@ -35,11 +47,11 @@ JUDGED = frozenset([TOOL, SHELL, MCP, READ, TAB_READ])
 ASKS = frozenset([SHELL, MCP])
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     event = text(payload, "hook_event_name")
     workspace = texts(payload, "workspace_roots")
     cwd = optional(payload, "cwd") or (workspace[0] if workspace else "")
-    call = Call(
+    call = HookCall(
         agent="cursor",
         event=event,
         tool=optional(payload, "tool_name"),
@@ -72,7 +84,7 @@ def _input(payload: Payload) -> Payload:
     return value if isinstance(value, dict) else {}
 
 
-def _requests(call: Call, payload: Payload, given: Payload) -> tuple[Request, ...]:
+def _requests(call: HookCall, payload: Payload, given: Payload) -> tuple[Request, ...]:
     match call.event:
         case "beforeShellExecution":
             return (RunCommand(text(payload, "command")),)
@@ -90,11 +102,11 @@ def _requests(call: Call, payload: Payload, given: Payload) -> tuple[Request, ..
             return tuple(ReadFile(path) for path in (text(payload, "file_path"), *paths) if path)
 
 
-def reply(call: Call, outcome: Outcome) -> Reply:
+def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == START and outcome.context:
-        return Reply(json.encode({"additional_context": outcome.context}))
+        return HookReply(json.encode({"additional_context": outcome.context}))
     if call.event not in JUDGED or (outcome.opinion is Opinion.NONE and call.event in (TOOL, *ASKS)):
-        return Reply(b"{}")
+        return HookReply(b"{}")
     opinion = Opinion.ALLOW if outcome.opinion is Opinion.NONE else outcome.opinion
     said: dict[str, object] = {"permission": str(opinion)}
     if opinion is not Opinion.ALLOW:
@@ -103,4 +115,4 @@ def reply(call: Call, outcome: Outcome) -> Reply:
             said["agent_message"] = reason(outcome)
     if outcome.command is not None and plain(call.tool) in COMMANDS:
         said["updated_input"] = changed(call, outcome.command)
-    return Reply(json.encode(said))
+    return HookReply(json.encode(said))

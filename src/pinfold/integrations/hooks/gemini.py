@@ -11,22 +11,31 @@ from collections.abc import Mapping
 from msgspec import json
 
 from pinfold.integrations.hooks.claude import reason
-from pinfold.integrations.hooks.hook_call import Call, Opinion, Outcome, Reply, UnjudgedError
-from pinfold.integrations.hooks.mcp_names import mcp_calls
-from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text
-from pinfold.integrations.hooks.tools import requests_of
+from pinfold.integrations.hooks.hook_call import (
+    HookCall,
+    HookOutcome,
+    HookReply,
+    Opinion,
+    Payload,
+    UnjudgedError,
+    directory,
+    optional,
+    table,
+    text,
+)
+from pinfold.integrations.hooks.tools import mcp_calls, requests_of
 
 BEFORE, START = "BeforeTool", "SessionStart"
 PROJECTS = ("GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     event = text(payload, "hook_event_name")
     cwd = directory(payload, environ, *PROJECTS)
     workspace = tuple(environ[name] for name in PROJECTS if environ.get(name))[:1]
     conversation = optional(payload, "session_id")
     if event != BEFORE:
-        return Call("gemini", event, "", cwd, workspace, conversation=conversation)
+        return HookCall("gemini", event, "", cwd, workspace, conversation=conversation)
     tool, given = text(payload, "tool_name"), table(payload, "tool_input")
     called = table(payload, "mcp_context")
     server, name = optional(called, "server_name"), optional(called, "tool_name")
@@ -37,7 +46,7 @@ def read(payload: Payload, environ: Mapping[str, str]) -> Call:
         requests = known or requests_of(tool, given, cwd)
     except UnjudgedError as error:
         requests, trouble = (), str(error)
-    return Call(
+    return HookCall(
         "gemini",
         event,
         tool,
@@ -51,12 +60,12 @@ def read(payload: Payload, environ: Mapping[str, str]) -> Call:
     )
 
 
-def reply(call: Call, outcome: Outcome) -> Reply:
+def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == START and outcome.context:
-        return Reply(json.encode({"hookSpecificOutput": {"additionalContext": outcome.context}}))
+        return HookReply(json.encode({"hookSpecificOutput": {"additionalContext": outcome.context}}))
     if call.event != BEFORE or outcome.opinion is Opinion.NONE:
-        return Reply(b"{}")
+        return HookReply(b"{}")
     said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}
     if outcome.command is not None:
         said["hookSpecificOutput"] = {"tool_input": {"command": outcome.command}}
-    return Reply(json.encode(said))
+    return HookReply(json.encode(said))

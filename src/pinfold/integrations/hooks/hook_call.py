@@ -6,7 +6,7 @@ Each agent's module reads its payload into a `Call` and puts an `Outcome` into t
 from collections.abc import Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 
 from pinfold.model.request import Request
 
@@ -38,7 +38,7 @@ class Mode(StrEnum):
     NORMAL = "normal"
 
 
-class Call(Struct, frozen=True):
+class HookCall(Struct, frozen=True):
     """One use of a tool that an agent wants to make."""
 
     agent: str
@@ -64,7 +64,7 @@ class Call(Struct, frozen=True):
     model: str = ""
 
 
-class Outcome(Struct, frozen=True):
+class HookOutcome(Struct, frozen=True):
     """What is to be done about a call."""
 
     opinion: Opinion
@@ -76,7 +76,7 @@ class Outcome(Struct, frozen=True):
     """For the model, at the start of its work."""
 
 
-class Reply(Struct, frozen=True):
+class HookReply(Struct, frozen=True):
     """What a hook's process writes, and how it exits."""
 
     stdout: bytes = b""
@@ -95,6 +95,63 @@ def no_directory(path: str) -> str:
     return f"there is no directory {visible(path)}; work in one that is there"
 
 
-def blocked(message: str) -> Reply:
+def blocked(message: str) -> HookReply:
     """A no that needs no payload to be understood."""
-    return Reply(b"", f"pinfold: {message}\n", BLOCKED)
+    return HookReply(b"", f"pinfold: {message}\n", BLOCKED)
+
+
+Payload = Mapping[str, object]
+
+
+def decoded(data: bytes) -> Payload:
+    """The one JSON object in the bytes."""
+    try:
+        value = json.decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedError(f"what the agent sent is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise MalformedError("what the agent sent is no JSON object")
+    return value
+
+
+def text(payload: Payload, *names: str) -> str:
+    """The first of these fields that is there; it must be."""
+    found = optional(payload, *names)
+    if not found:
+        raise MalformedError(f"there is no `{names[0]}` in what the agent sent")
+    return found
+
+
+def optional(payload: Payload, *names: str) -> str:
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            raise MalformedError(f"`{name}` is no text")
+    return ""
+
+
+def table(payload: Payload, name: str) -> Payload:
+    """A field that is an object; one that is missing is an empty one."""
+    value = payload.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MalformedError(f"`{name}` is no object")
+    return value
+
+
+def texts(payload: Payload, name: str) -> tuple[str, ...]:
+    value = payload.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise MalformedError(f"`{name}` is no list of texts")
+    return tuple(value)
+
+
+def directory(payload: Payload, environ: Mapping[str, str], *names: str) -> str:
+    """Where the agent is: it must say, and in full."""
+    found = optional(payload, "cwd") or next((environ[name] for name in names if environ.get(name)), "")
+    if not found.startswith("/") or "\0" in found:
+        raise MalformedError("the agent does not say in which directory it is")
+    return found

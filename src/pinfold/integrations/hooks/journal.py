@@ -7,14 +7,14 @@ doing.
 from collections.abc import Mapping
 
 from pinfold.audit.journal import JournalError
-from pinfold.integrations.hooks.hook_call import Call
+from pinfold.integrations.hooks.hook_call import HookCall
 from pinfold.model.decision import Decision
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, WriteFile
 from pinfold.session.journal import Ledger
 
 
 def write_refusal(
-    call: Call,
+    call: HookCall,
     request: Request,
     decision: Decision,
     cwd: str,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.hooks.hook_call import Call, Mode, Opinion, Outcome, no_directory
+from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion, no_directory
 from pinfold.integrations.hooks.rewrite import PLAN_POLICY, unwrapped, wrapped
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict
@@ -22,7 +22,7 @@ from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
 
 BARE = "this hook cannot put the command behind the fence"
-NOTHING = Outcome(Opinion.NONE)
+NOTHING = HookOutcome(Opinion.NONE)
 ORDER = tuple(Opinion)
 MOST = 500
 """Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
@@ -30,17 +30,17 @@ MOST_REASONS = 12
 """Reasons that are told for one command."""
 
 
-def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
+def judge(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
     """What is to be done about a call. Raises `PolicyError` where the settings cannot be read."""
     if os.path.isdir(os.path.join(state_directory(environ), "tickets")):
         from pinfold.integrations.hooks.approval_tickets import forget_answered
 
         forget_answered(call, environ)
     if call.trouble:
-        return _asked(call, Outcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
+        return _asked(call, HookOutcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
     requests = dict.fromkeys(call.requests)
     if len(requests) > MOST:
-        return _asked(call, Outcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
+        return _asked(call, HookOutcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     outcomes = _outcomes(call, (*requests,), cwd, roots, environ)
@@ -48,19 +48,23 @@ def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
     return _asked_at_once(worst, outcomes) if worst.opinion is Opinion.ASK and len(outcomes) > 1 else worst
 
 
-def _asked_at_once(first: Outcome, outcomes: Sequence[Outcome]) -> Outcome:
+def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
     """One yes of the agent's person lets all of the call through, so they are told all of it."""
     from pinfold.approval.showing import too_many
 
     messages = dict.fromkeys(outcome.message for outcome in outcomes if outcome.opinion is Opinion.ASK)
     if why := too_many(len(messages)):
-        return Outcome(Opinion.DENY, why)
+        return HookOutcome(Opinion.DENY, why)
     return replace(first, message="; and ".join(messages))
 
 
 def _outcomes(
-    call: Call, requests: tuple[Request, ...], cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
-) -> list[Outcome]:
+    call: HookCall,
+    requests: tuple[Request, ...],
+    cwd: str,
+    roots: tuple[str, ...],
+    environ: Mapping[str, str],
+) -> list[HookOutcome]:
     """What is said of each. The workspace is looked through once, and one deadline holds for all: an agent
     goes on without an answer that comes too late."""
     is_command = any(isinstance(request, RunCommand) for request in requests)
@@ -79,13 +83,13 @@ def _outcomes(
             outcomes.append(_judged(call, request, judge, environ))
             if due.is_past:
                 late = f"judging all of it took longer than {due.seconds:g}s: ask in parts"
-                return [*outcomes, Outcome(Opinion.DENY, late)]
+                return [*outcomes, HookOutcome(Opinion.DENY, late)]
         return outcomes
     finally:
         judge.close()
 
 
-def _judged(call: Call, request: Request, judge: Judge, environ: Mapping[str, str]) -> Outcome:
+def _judged(call: HookCall, request: Request, judge: Judge, environ: Mapping[str, str]) -> HookOutcome:
     if isinstance(request, RunCommand):
         return _command(call, request, judge, environ)
     decision = judge.check(request)
@@ -94,23 +98,25 @@ def _judged(call: Call, request: Request, judge: Judge, environ: Mapping[str, st
     return _other(call, request, decision)
 
 
-def _other(call: Call, request: Request, decision: Decision) -> Outcome:
+def _other(call: HookCall, request: Request, decision: Decision) -> HookOutcome:
     match decision.verdict:
         case Verdict.DENY:
-            return Outcome(Opinion.DENY, told(decision))
+            return HookOutcome(Opinion.DENY, told(decision))
         case Verdict.ASK:
-            return _asked(call, Outcome(Opinion.ASK, told(decision)))
+            return _asked(call, HookOutcome(Opinion.ASK, told(decision)))
         case Verdict.ALLOW:
             is_listed = isinstance(request, CallTool) and decision.reasons[0].step is StepCode.MCP_ALLOW
             is_free = is_listed and call.mode is not Mode.PLAN
-            return Outcome(Opinion.ALLOW, told(decision)) if is_free else NOTHING
+            return HookOutcome(Opinion.ALLOW, told(decision)) if is_free else NOTHING
 
 
-def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> Outcome:
+def _command(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> HookOutcome:
     if environ.get("PINFOLD_PEN") and judge.is_inside_sandbox:
         decision = judge.check(request)
         denied = decision.verdict is Verdict.DENY
-        return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
+        return (
+            HookOutcome(Opinion.DENY, told(decision)) if denied else NOTHING
+        )  # the agent is in a pen itself
     ours = unwrapped(request.command, AGENTS, judge.roots)
     agent = ours.agent if ours else call.agent
     if ours is None and not call.can_rewrite:
@@ -121,20 +127,20 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         bypass = request.disable_sandbox or ours.leaves_fence
         wanted = replace(request, command=ours.line, disable_sandbox=bypass)
     if not os.path.isdir(start := judge.start_of(wanted)):
-        return Outcome(Opinion.DENY, no_directory(start))
+        return HookOutcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
         from pinfold.session.request import require_pen_or_way_out
 
         try:
             require_pen_or_way_out(judge.roots, judge.law.settings, wanted)
         except ConfinementError as error:
-            return Outcome(Opinion.DENY, str(error))
+            return HookOutcome(Opinion.DENY, str(error))
     decision = judge.check(wanted)
     if decision.verdict is Verdict.DENY:
         _write_down(call, wanted, decision, judge, environ)
-        return Outcome(Opinion.DENY, told(decision))
+        return HookOutcome(Opinion.DENY, told(decision))
     if ours is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
-        from pinfold.integrations.hooks.pinfold_commands import own_verb
+        from pinfold.integrations.hooks.rewrite import own_verb
 
         if outcome := own_verb(call, decision):
             return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
@@ -143,24 +149,24 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     if decision.verdict is Verdict.ALLOW:
         # A plan is looked at by its person, command by command, unless it cannot be.
         opinion = Opinion.ASK if call.mode is Mode.PLAN and call.can_ask else Opinion.ALLOW
-        return Outcome(opinion, told(decision), line)
+        return HookOutcome(opinion, told(decision), line)
     from pinfold.integrations.hooks.approval_tickets import leave, withdraw
 
     if call.mode is Mode.UNATTENDED or not call.can_ask:
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
-        return Outcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
+        return HookOutcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
     from pinfold.approval.showing import too_long, too_many
 
     if why := too_long(wanted.command) or too_many(len(decision.widening)):
-        return Outcome(Opinion.DENY, f"{told(decision)}, and no question can show it: {why}")
+        return HookOutcome(Opinion.DENY, f"{told(decision)}, and no question can show it: {why}")
     leave(call, agent, wanted.command, start, decision, environ)
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
-    return Outcome(Opinion.ASK, told(decision) + where, line)
+    return HookOutcome(Opinion.ASK, told(decision) + where, line)
 
 
 def _write_down(
-    call: Call, request: Request, decision: Decision, judge: Judge, environ: Mapping[str, str]
+    call: HookCall, request: Request, decision: Decision, judge: Judge, environ: Mapping[str, str]
 ) -> None:
     # Imported here: most calls are not refused.
     from pinfold.integrations.hooks.journal import write_refusal
@@ -169,7 +175,7 @@ def _write_down(
     write_refusal(call, request, decision, judge.start_of(request), judge.roots, size, environ)
 
 
-def _line(call: Call, request: RunCommand, judge: Judge) -> str:
+def _line(call: HookCall, request: RunCommand, judge: Judge) -> str:
     return wrapped(
         request.command,
         call.agent,
@@ -179,11 +185,11 @@ def _line(call: Call, request: RunCommand, judge: Judge) -> str:
     )
 
 
-def _asked(call: Call, outcome: Outcome) -> Outcome:
+def _asked(call: HookCall, outcome: HookOutcome) -> HookOutcome:
     """A question, as far as there is somebody whom this agent would put it to."""
     if call.can_ask and call.mode is not Mode.UNATTENDED:
         return outcome
-    return Outcome(
+    return HookOutcome(
         Opinion.DENY, f"{outcome.message}; a person would have to see it, and nobody is asked here"
     )
 
@@ -200,3 +206,27 @@ def told(decision: Decision) -> str:
         return describe_refusal(decision)
     more = f"; and {len(others) - MOST_REASONS} more reasons" if len(others) > MOST_REASONS else ""
     return f"{describe_refusal(decision)}; besides: {'; '.join(others[:MOST_REASONS])}{more}"
+
+
+def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
+    from pinfold.policy.prompt_text import AgentInterface, summarize
+    from pinfold.session.judge import Judge, Talk
+    from pinfold.settings.sources import find_project
+    from pinfold.workspace.granted_paths import told
+
+    cwd = os.path.realpath(call.cwd)
+    roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
+    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    if not os.path.isdir(cwd):
+        return HookOutcome(Opinion.NONE, context=f"No command can be run here: {no_directory(cwd)}.")
+    if "/" in roots:
+        from pinfold.session.request import require_pen_or_way_out
+
+        try:
+            require_pen_or_way_out(roots, judge.law.settings)
+        except ConfinementError as error:
+            return HookOutcome(Opinion.NONE, context=f"No command can be run here: {error}.")
+    policy = told(judge.law.policy, roots)
+    return HookOutcome(
+        Opinion.NONE, context=summarize(policy, judge.law.settings, roots, AgentInterface.HOOK)
+    )

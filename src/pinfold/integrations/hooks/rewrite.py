@@ -12,7 +12,9 @@ from collections.abc import Collection
 from functools import cache
 from typing import NamedTuple
 
+from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion
 from pinfold.isolated import SOURCE, own_command
+from pinfold.model.decision import Decision, StepCode
 from pinfold.model.escape_text import quoted
 
 PLAN_POLICY = "read-only"
@@ -97,3 +99,33 @@ def _head(agent: str, roots: tuple[str, ...], *, is_plan: bool, bypass: bool) ->
 def _unquoted(word: str) -> str | None:
     text = word[1:-1].replace("'\\''", "'") if word[:1] == "'" else word
     return text if quoted(text) == word else None
+
+
+LOOKS = (("status",), ("doctor",), ("prompt",), ("exclude", "list"), ("rules", "list"), ("settings", "show"))
+CHANGES: dict[tuple[str, ...], int] = {
+    ("exclude", "add"): 3,
+    ("exclude", "remove"): 3,
+    ("rules", "add"): 4,
+    ("rules", "remove"): 4,
+}
+"""The words of a change, and how many there are of them with its arguments."""
+
+SEEN = frozenset([StepCode.PERSON_WANTED, StepCode.ASKED_BY_HOOK, StepCode.ASK_RULES])
+"""The steps of a decision by which somebody wants to see a line."""
+
+
+def own_verb(call: HookCall, decision: Decision) -> HookOutcome | None:
+    """What is to be done about it; None where it is another command."""
+    if len(decision.commands) != 1 or not call.can_rewrite:
+        return None
+    (command,) = decision.commands
+    words = command.argv[1:]
+    if command.computed or os.path.basename(command.argv[0]) != "pinfold":
+        return None
+    line = " ".join(map(quoted, [*own_program(), *words]))
+    if words in LOOKS:
+        is_seen = call.mode is Mode.PLAN or any(reason.step in SEEN for reason in decision.reasons)
+        return HookOutcome(Opinion.ASK if is_seen else Opinion.ALLOW, "it shows how the fence stands", line)
+    if CHANGES.get(words[:2]) == len(words) and not any(word.startswith("-") for word in words):
+        return HookOutcome(Opinion.ASK, "it changes the fence; run it yourself if nobody asks you", line)
+    return None

@@ -11,10 +11,10 @@ begin with `/`, `~` or `..` and so lead anywhere; the part of it before the firs
 
 from collections.abc import Iterator, Mapping
 from os.path import expanduser, join
+from urllib.parse import unquote, urlsplit
 
 from pinfold.integrations.hooks.hook_call import MalformedError, UnjudgedError
-from pinfold.integrations.hooks.mcp_names import mcp_calls
-from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
+from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, WriteFile
 
 MONITOR = "monitor"
 COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand", MONITOR])
@@ -189,7 +189,7 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
 
 def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
     """Claude Code's Monitor hears of events from a command, or from a socket by its address; never both."""
-    from pinfold.integrations.hooks.urls import fetch_of
+    from pinfold.integrations.hooks.tools import fetch_of
 
     socket = given["ws"]
     url = socket.get("url") if isinstance(socket, Mapping) else None
@@ -199,7 +199,7 @@ def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
-    from pinfold.integrations.hooks.urls import fetch_of
+    from pinfold.integrations.hooks.tools import fetch_of
 
     urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
     words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)
@@ -247,3 +247,50 @@ def _texts(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, list):
         yield from (text for text in value if isinstance(text, str))
+
+
+MOST_READINGS = 16
+
+
+def mcp_calls(tool: str, server: str = "") -> tuple[CallTool, ...]:
+    """The ways in which a tool's name can be read as one of an MCP server."""
+    for head, mark in (("mcp__", "__"), ("mcp_", "_"), ("MCP:", ":")):
+        if not tool.startswith(head):
+            continue
+        rest = tool.removeprefix(head)
+        if server:
+            return (CallTool(server, rest.removeprefix(f"{server}{mark}")),)
+        parts = rest.split(mark)
+        cuts = range(1, len(parts))
+        if len(cuts) > MOST_READINGS:
+            raise UnjudgedError(f"`{tool}` can be read in too many ways")
+        found = (CallTool(mark.join(parts[:cut]), mark.join(parts[cut:])) for cut in cuts)
+        return tuple(found) or (CallTool("", rest),)
+    return ()
+
+
+MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
+"""Browsers take `\\` in an address for `/`, and leave out tabs and line ends (WHATWG URL, 4.4)."""
+PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+def fetch_of(url: str, tool: str) -> Iterator[Connect | ReadFile]:
+    """The host that a tool would fetch from, or the file, in each way that its address may be read."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
+    except ValueError:
+        raise _unread(tool) from None
+    if MISREAD & set(url):
+        raise _unread(tool)
+    if parts.scheme == "file":
+        path = "/" + parts.path.lstrip("/")
+        yield from (ReadFile(path), ReadFile(unquote(path)))
+    elif host:
+        yield Connect(host, port)
+    else:
+        raise _unread(tool)
+
+
+def _unread(tool: str) -> UnjudgedError:
+    return UnjudgedError(f"`{tool}` names an address that can be read in several ways, or none")

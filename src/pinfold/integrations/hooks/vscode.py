@@ -9,13 +9,12 @@ were camelCase at first.
 from collections.abc import Mapping
 
 from pinfold.integrations.hooks import claude
-from pinfold.integrations.hooks.hook_call import Call, Outcome, Reply
-from pinfold.integrations.hooks.payload import Payload
+from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, HookReply, Payload
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     return claude.read_as("vscode", payload, environ)
 
 
-def reply(call: Call, outcome: Outcome) -> Reply:
+def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     return claude.reply(call, outcome)

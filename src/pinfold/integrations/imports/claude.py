@@ -9,29 +9,28 @@ the home, `/p` starts at the settings file's root, `p` at the working directory;
 import re
 from collections.abc import Callable, Mapping
 
-from pinfold.integrations.imports import common
-from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.imported_rule import Fit, Found
+from pinfold.integrations.imports import rules
+from pinfold.integrations.imports.rules import Fit, ImportedRules, table, texts
 
 REACH = "commands would reach it here too, not a tool alone"
 RULE = re.compile(r"(\w[\w-]*)(?:\((.*)\))?", re.DOTALL)
 FILES = ("settings.json",)
 
 
-def read(found: Found, data: Mapping[str, object]) -> None:
+def read(found: ImportedRules, data: Mapping[str, object]) -> None:
     permissions, sandbox = table(data.get("permissions")), table(data.get("sandbox"))
     for decision in ("deny", "ask", "allow"):
         for text in texts(permissions.get(decision)):
             _rule(found, text, decision)
     for path in texts(permissions.get("additionalDirectories")):
-        common.writable(found, f"additionalDirectories {path}", path)
+        rules.writable(found, f"additionalDirectories {path}", path)
     mode = permissions.get("defaultMode")
     if mode not in (None, "default", "acceptEdits"):
         found.none(f"defaultMode {mode}", "the mode is the agent's own, and the hook goes by it")
     _sandbox(found, sandbox)
 
 
-def _rule(found: Found, text: str, decision: str) -> None:
+def _rule(found: ImportedRules, text: str, decision: str) -> None:
     match = RULE.fullmatch(text.strip())
     if match is None:
         found.none(text, "it is no rule")
@@ -39,7 +38,7 @@ def _rule(found: Found, text: str, decision: str) -> None:
     name, spec = match[1], match[2]
     if name.startswith("mcp__"):
         server, _, tool = name.removeprefix("mcp__").partition("__")
-        common.tool(found, text, decision, server, tool or "*")
+        rules.tool(found, text, decision, server, tool or "*")
     elif name in ("Bash", "Read", "Edit", "WebFetch"):
         _READERS[name](found, text, decision, spec or "*")
     elif name in ("Write", "Glob", "MultiEdit", "NotebookEdit") and spec:
@@ -48,19 +47,19 @@ def _rule(found: Found, text: str, decision: str) -> None:
         found.none(text, f"`{name}` is not judged by rules here")
 
 
-def _bash(found: Found, text: str, decision: str, spec: str) -> None:
+def _bash(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     spec = spec.strip()
     if spec == "*":
         found.none(text, "it is about every command; that is `mode`, and yours to set")
         return
     base = spec[:-2] if spec.endswith((":*", " *")) else spec
     if "*" not in base:
-        common.command(found, text, decision, base, exact=base == spec)
+        rules.command(found, text, decision, base, exact=base == spec)
     elif decision != "allow" and base.endswith("*") and "*" not in base[:-1]:
-        common.command(found, text, decision, base[:-1], exact=False)
+        rules.command(found, text, decision, base[:-1], exact=False)
         found.none(text, f"programs that merely begin with `{base[:-1]}` are not meant here")
     else:
-        common.pattern(found, text, decision, spec)
+        rules.pattern(found, text, decision, spec)
 
 
 def _path(spec: str) -> str | None:
@@ -69,7 +68,7 @@ def _path(spec: str) -> str | None:
     return None if spec.startswith("/") else spec
 
 
-def _read(found: Found, text: str, decision: str, spec: str) -> None:
+def _read(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     path = _path(spec)
     if decision == "allow":
         found.needless(text, "what is not hidden can be read")
@@ -78,32 +77,32 @@ def _read(found: Found, text: str, decision: str, spec: str) -> None:
     elif path is None:
         found.none(text, "it is meant from the directory of the settings; write the path in full")
     else:
-        common.hidden(found, text, path)
+        rules.hidden(found, text, path)
 
 
-def _edit(found: Found, text: str, decision: str, spec: str) -> None:
+def _edit(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     path = _path(spec)
     if path is None:
         found.none(text, "it is meant from the directory of the settings; write the path in full")
     elif decision == "allow":
-        common.writable(found, text, path, Fit.WIDER, "commands could write there too, not the tool alone")
+        rules.writable(found, text, path, Fit.WIDER, "commands could write there too, not the tool alone")
     elif decision == "ask":
         found.none(text, "a write is asked about where it is out of place, not by a rule")
     else:
-        common.protected(found, text, path)
+        rules.protected(found, text, path)
 
 
-def _fetch(found: Found, text: str, decision: str, spec: str) -> None:
+def _fetch(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     kind, _, name = spec.partition(":")
     if kind != "domain" or not name or decision == "ask":
         found.none(text, "hosts are allowed or denied here, by name")
     elif decision == "allow":
-        common.host(found, text, "allow", name, Fit.WIDER, REACH)
+        rules.host(found, text, "allow", name, Fit.WIDER, REACH)
     else:
-        common.host(found, text, "deny", name, Fit.NARROWER, REACH)
+        rules.host(found, text, "deny", name, Fit.NARROWER, REACH)
 
 
-_READERS: dict[str, Callable[[Found, str, str, str], None]] = {
+_READERS: dict[str, Callable[[ImportedRules, str, str, str], None]] = {
     "Bash": _bash,
     "Read": _read,
     "Edit": _edit,
@@ -111,7 +110,7 @@ _READERS: dict[str, Callable[[Found, str, str, str], None]] = {
 }
 
 
-def _sandbox(found: Found, sandbox: Mapping[str, object]) -> None:
+def _sandbox(found: ImportedRules, sandbox: Mapping[str, object]) -> None:
     switches = {
         "autoAllowBashIfSandboxed": "sandbox.auto_allow",
         "allowUnsandboxedCommands": "sandbox.allow_unsandboxed",
@@ -127,11 +126,11 @@ def _sandbox(found: Found, sandbox: Mapping[str, object]) -> None:
         _excluded(found, text)
     files, network = table(sandbox.get("filesystem")), table(sandbox.get("network"))
     for path in texts(files.get("allowWrite")):
-        common.writable(found, f"allowWrite {path}", path)
+        rules.writable(found, f"allowWrite {path}", path)
     for path in texts(files.get("denyWrite")):
-        common.protected(found, f"denyWrite {path}", path)
+        rules.protected(found, f"denyWrite {path}", path)
     for path in texts(files.get("denyRead")):
-        common.hidden(found, f"denyRead {path}", path)
+        rules.hidden(found, f"denyRead {path}", path)
     for path in texts(files.get("allowRead")):
         found.none(f"allowRead {path}", "what is hidden is opened in `filesystem.read`, path by path")
     _network(found, network)
@@ -141,7 +140,7 @@ def _sandbox(found: Found, sandbox: Mapping[str, object]) -> None:
             found.none(f"sandbox.{name}", "it is about the other fence")
 
 
-def _excluded(found: Found, text: str) -> None:
+def _excluded(found: ImportedRules, text: str) -> None:
     from pinfold.shell.rule_text import shape
 
     base = text[:-2] if text.endswith((" *", ":*")) else text
@@ -151,15 +150,15 @@ def _excluded(found: Found, text: str) -> None:
         found.none(f"excludedCommands {text}", str(error))
         return
     fit = Fit.SAME if base != text else Fit.WIDER
-    why = "" if base != text else common.ANY_MORE
+    why = "" if base != text else rules.ANY_MORE
     found.add(f"excludedCommands {text}", fit, "sandbox.excluded_commands", base, why)
 
 
-def _network(found: Found, network: Mapping[str, object]) -> None:
+def _network(found: ImportedRules, network: Mapping[str, object]) -> None:
     for name in texts(network.get("allowedDomains")):
-        common.host(found, f"allowedDomains {name}", "allow", name)
+        rules.host(found, f"allowedDomains {name}", "allow", name)
     for name in texts(network.get("deniedDomains")):
-        common.host(found, f"deniedDomains {name}", "deny", name)
+        rules.host(found, f"deniedDomains {name}", "deny", name)
     for path in texts(network.get("allowUnixSockets")):
         found.add(f"allowUnixSockets {path}", Fit.SAME, "network.unix_sockets", path)
     if network.get("strictAllowlist") is True:
@@ -175,7 +174,7 @@ def _network(found: Found, network: Mapping[str, object]) -> None:
             found.none(f"network.{name}", "there is no such switch here")
 
 
-def _credentials(found: Found, credentials: Mapping[str, object]) -> None:
+def _credentials(found: ImportedRules, credentials: Mapping[str, object]) -> None:
     for kind, field, key in (("files", "path", "filesystem.hide"), ("envVars", "name", "environment.drop")):
         entries = credentials.get(kind)
         for entry in entries if isinstance(entries, list) else []:

@@ -9,9 +9,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 
-from pinfold.integrations.imports import common
-from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.imported_rule import Fit, Found
+from pinfold.integrations.imports import rules
+from pinfold.integrations.imports.rules import Fit, ImportedRules, table, texts
 from pinfold.model.escape_text import quoted
 
 FILES = ("config.toml", "rules/default.rules")
@@ -20,9 +19,9 @@ MOST = 200
 """Rules that one rule with choices in it may become."""
 
 
-def read(found: Found, data: Mapping[str, object]) -> None:
+def read(found: ImportedRules, data: Mapping[str, object]) -> None:
     mode = data.get("sandbox_mode")
-    common.policy(found, "sandbox_mode", mode, read_only="read-only", usual="workspace-write")
+    rules.policy(found, "sandbox_mode", mode, read_only="read-only", usual="workspace-write")
     if data.get("approval_policy") is not None:
         found.none("approval_policy", "when the agent asks is its own matter; when pinfold does, `mode` says")
     _workspace(found, table(data.get("sandbox_workspace_write")))
@@ -32,9 +31,9 @@ def read(found: Found, data: Mapping[str, object]) -> None:
         _profile(found, table(table(data.get("permissions")).get(name)), name)
 
 
-def _workspace(found: Found, given: Mapping[str, object]) -> None:
+def _workspace(found: ImportedRules, given: Mapping[str, object]) -> None:
     for path in texts(given.get("writable_roots")):
-        common.writable(found, f"writable_roots {path}", path)
+        rules.writable(found, f"writable_roots {path}", path)
     access = given.get("network_access")
     if isinstance(access, bool):
         word = "all" if access else "none"
@@ -43,7 +42,7 @@ def _workspace(found: Found, given: Mapping[str, object]) -> None:
         found.add("exclude_slash_tmp, exclude_tmpdir_env_var", Fit.SAME, "filesystem.tmp", "none")
 
 
-def _environment(found: Found, given: Mapping[str, object]) -> None:
+def _environment(found: ImportedRules, given: Mapping[str, object]) -> None:
     for name in texts(given.get("exclude")):
         if name.replace("*", "").replace("?", "").replace("_", "").isalnum():
             found.add(f"shell_environment_policy.exclude {name}", Fit.SAME, "environment.drop", name)
@@ -55,24 +54,24 @@ def _environment(found: Found, given: Mapping[str, object]) -> None:
         found.none("shell_environment_policy.inherit", "secrets are dropped here by their names")
 
 
-def _profile(found: Found, profile: Mapping[str, object], name: str) -> None:
+def _profile(found: ImportedRules, profile: Mapping[str, object], name: str) -> None:
     for path, access in table(profile.get("filesystem")).items():
         text = f"permissions.{name}.filesystem {path} {access}"
         if path.startswith(":"):
             found.none(text, "special places are the policy's here")
         elif access == "deny":
-            common.hidden(found, text, path)
+            rules.hidden(found, text, path)
         elif access == "write":
-            common.writable(found, text, path)
+            rules.writable(found, text, path)
         else:
             found.needless(text, "what is not hidden can be read")
     network = table(profile.get("network"))
     for host, decision in table(network.get("domains")).items():
         if decision in ("allow", "deny"):
-            common.host(found, f"permissions.{name}.network {host} {decision}", str(decision), host)
+            rules.host(found, f"permissions.{name}.network {host} {decision}", str(decision), host)
 
 
-def read_rules(found: Found, text: str) -> None:
+def read_rules(found: ImportedRules, text: str) -> None:
     """The calls of `prefix_rule` in a file of rules."""
     try:
         tree = ast.parse(text)
@@ -84,20 +83,20 @@ def read_rules(found: Found, text: str) -> None:
             _rule(found, node)
 
 
-def _rule(found: Found, call: ast.Call) -> None:
+def _rule(found: ImportedRules, call: ast.Call) -> None:
     text = ast.unparse(call)[:120]
     try:
         given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-        rules = [*islice(_spelled_out(given["pattern"]), MOST + 1)]
+        prefixes = [*islice(_spelled_out(given["pattern"]), MOST + 1)]
         decision = DECISIONS[given.get("decision", "allow")]
     except (ValueError, KeyError, TypeError):
         found.none(text, "it is not written out")
         return
-    if len(rules) > MOST:
+    if len(prefixes) > MOST:
         found.none(text, "it stands for too many rules")
         return
-    for words in rules:
-        common.command(found, text, decision, " ".join(map(quoted, words)))
+    for words in prefixes:
+        rules.command(found, text, decision, " ".join(map(quoted, words)))
 
 
 def _spelled_out(pattern: object) -> Iterator[tuple[str, ...]]:

@@ -8,21 +8,20 @@ in `WebFetch` it does not.
 import re
 from collections.abc import Mapping
 
-from pinfold.integrations.imports import common
+from pinfold.integrations.imports import rules
 from pinfold.integrations.imports.claude import REACH
-from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.imported_rule import Fit, Found
+from pinfold.integrations.imports.rules import Fit, ImportedRules, table, texts
 
 RULE = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 FILES = ("permissions.json", "cli-config.json", "sandbox.json")
 
 
-def read(found: Found, data: Mapping[str, object]) -> None:
+def read(found: ImportedRules, data: Mapping[str, object]) -> None:
     for text in texts(data.get("terminalAllowlist")):
         _shell(found, text, "allow", text)
     for text in texts(data.get("mcpAllowlist")):
         server, _, tool = text.rpartition(":")
-        common.tool(found, text, "allow", server or "*", tool)
+        rules.tool(found, text, "allow", server or "*", tool)
     permissions = table(data.get("permissions"))
     for decision in ("deny", "allow"):
         for text in texts(permissions.get(decision)):
@@ -34,15 +33,15 @@ def read(found: Found, data: Mapping[str, object]) -> None:
     _sandbox(found, data)
 
 
-def _shell(found: Found, text: str, decision: str, spec: str) -> None:
+def _shell(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     program, colon, arguments = spec.partition(":")
     if colon and arguments != "*":
-        common.pattern(found, text, decision, f"{program} {arguments}" if "*" in arguments else "*")
+        rules.pattern(found, text, decision, f"{program} {arguments}" if "*" in arguments else "*")
     else:
-        common.command(found, text, decision, program)
+        rules.command(found, text, decision, program)
 
 
-def _rule(found: Found, text: str, decision: str) -> None:
+def _rule(found: ImportedRules, text: str, decision: str) -> None:
     match = RULE.fullmatch(text.strip())
     name, spec = (match[1], match[2]) if match else ("", "")
     if name == "Shell":
@@ -50,25 +49,25 @@ def _rule(found: Found, text: str, decision: str) -> None:
     elif name == "Read" and decision == "allow":
         found.needless(text, "what is not hidden can be read")
     elif name == "Read":
-        common.hidden(found, text, spec)
+        rules.hidden(found, text, spec)
     elif name == "Write" and decision == "deny":
-        common.protected(found, text, spec)
+        rules.protected(found, text, spec)
     elif name == "Write":
-        common.writable(found, text, spec, Fit.WIDER, "commands could write there too, not the tool alone")
+        rules.writable(found, text, spec, Fit.WIDER, "commands could write there too, not the tool alone")
     elif name == "WebFetch":
-        common.host(found, text, decision, spec, Fit.WIDER if decision == "allow" else Fit.NARROWER, REACH)
+        rules.host(found, text, decision, spec, Fit.WIDER if decision == "allow" else Fit.NARROWER, REACH)
     elif name == "Mcp":
         server, _, tool = spec.partition(":")
-        common.tool(found, text, decision, server, tool or "*")
+        rules.tool(found, text, decision, server, tool or "*")
     else:
         found.none(text, "it is no rule that is known here")
 
 
-def _sandbox(found: Found, data: Mapping[str, object]) -> None:
+def _sandbox(found: ImportedRules, data: Mapping[str, object]) -> None:
     kind = data.get("type")
-    common.policy(found, "type", kind, read_only="workspace_readonly", usual="workspace_readwrite")
+    rules.policy(found, "type", kind, read_only="workspace_readonly", usual="workspace_readwrite")
     for path in texts(data.get("additionalReadwritePaths")):
-        common.writable(found, f"additionalReadwritePaths {path}", path)
+        rules.writable(found, f"additionalReadwritePaths {path}", path)
     for name in ("additionalReadonlyPaths", "additionalReadPaths"):
         for path in texts(data.get(name)):
             found.needless(f"{name} {path}", "what is not hidden can be read")
@@ -86,4 +85,4 @@ def _sandbox(found: Found, data: Mapping[str, object]) -> None:
     for decision in ("allow", "deny"):
         for name in texts(network.get(decision)):
             for each in (name, name[2:]) if name.startswith("*.") else (name,):
-                common.host(found, f"networkPolicy.{decision} {name}", decision, each)
+                rules.host(found, f"networkPolicy.{decision} {name}", decision, each)

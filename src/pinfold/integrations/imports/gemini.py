@@ -8,16 +8,15 @@ Facts (its configuration and policy-engine pages): `run_shell_command(git)` is a
 import re
 from collections.abc import Mapping
 
-from pinfold.integrations.imports import common
-from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.imported_rule import Fit, Found
+from pinfold.integrations.imports import rules
+from pinfold.integrations.imports.rules import Fit, ImportedRules, table, texts
 
 FILES = ("settings.json", "policies/*.toml")
 SHELL = re.compile(r"(?:run_shell_command|ShellTool)(?:\((.*)\))?", re.DOTALL)
 DECISIONS = {"allow": "allow", "ask_user": "ask", "deny": "deny"}
 
 
-def read(found: Found, data: Mapping[str, object]) -> None:
+def read(found: ImportedRules, data: Mapping[str, object]) -> None:
     tools = table(data.get("tools"))
     for text in (*texts(tools.get("allowed")), *texts(data.get("allowedTools"))):
         _tool(found, text, "allow")
@@ -30,23 +29,23 @@ def read(found: Found, data: Mapping[str, object]) -> None:
         found.none("tools.sandbox", "it is about the other fence")
     for server, given in table(data.get("mcpServers")).items():
         if table(given).get("trust") is True:
-            common.tool(found, f"mcpServers.{server}.trust true", "allow", server, "*")
-    rules = data.get("rule")
-    for rule in rules if isinstance(rules, list) else []:
+            rules.tool(found, f"mcpServers.{server}.trust true", "allow", server, "*")
+    entries = data.get("rule")
+    for rule in entries if isinstance(entries, list) else []:
         _policy(found, table(rule))
 
 
-def _tool(found: Found, text: str, decision: str) -> None:
+def _tool(found: ImportedRules, text: str, decision: str) -> None:
     match = SHELL.fullmatch(text.strip())
     if match is None:
         found.none(text, "tools of the agent's own are not judged by rules here")
     elif match[1] is None:
         found.none(text, "it is about every command; that is `mode`, and yours to set")
     else:
-        common.command(found, text, decision, match[1].removesuffix("*").strip())
+        rules.command(found, text, decision, match[1].removesuffix("*").strip())
 
 
-def _policy(found: Found, rule: Mapping[str, object]) -> None:
+def _policy(found: ImportedRules, rule: Mapping[str, object]) -> None:
     text = ", ".join(f"{key}={value}" for key, value in rule.items())[:120]
     decision = DECISIONS.get(str(rule.get("decision")))
     names = rule.get("toolName")
@@ -56,11 +55,11 @@ def _policy(found: Found, rule: Mapping[str, object]) -> None:
     elif rule.get("modes") or rule.get("subagent") or rule.get("argsPattern") or rule.get("toolAnnotations"):
         found.none(text, "rules here hold whatever the mode, the agent and the arguments' pattern")
     elif rule.get("mcpName") and isinstance(names, str | None):
-        common.tool(found, text, decision, str(rule["mcpName"]), names or "*")
+        rules.tool(found, text, decision, str(rule["mcpName"]), names or "*")
     elif names != "run_shell_command":
         found.none(text, "tools of the agent's own are not judged by rules here")
     elif rule.get("commandRegex"):
-        found.none(text, common.NO_PATTERNS)
+        found.none(text, rules.NO_PATTERNS)
     elif not prefixes:
         found.none(text, "it is about every command; that is `mode`, and yours to set")
     else:
@@ -70,4 +69,4 @@ def _policy(found: Found, rule: Mapping[str, object]) -> None:
                     text, Fit.WIDER, "commands.allow", prefix, "a redirection is not asked about in itself"
                 )
             else:
-                common.command(found, text, decision, prefix)
+                rules.command(found, text, decision, prefix)

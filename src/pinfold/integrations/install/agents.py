@@ -9,10 +9,12 @@ a `/sandbox` of their own.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pinfold.integrations.install.hook_command import hook_line
+from pinfold.integrations.hooks import start
+from pinfold.isolated import isolated_python
+from pinfold.model.escape_text import quoted
 from pinfold.model.home import home_of
 
 SECONDS = 600
@@ -27,18 +29,18 @@ GEMINI_TOOLS = (
 )
 
 
-class Entry(NamedTuple):
+class HookEntry(NamedTuple):
     """One element of a list in a file of JSON."""
 
     path: tuple[str, ...]
     value: Mapping[str, object]
 
 
-class Target(NamedTuple):
+class AgentSetup(NamedTuple):
     """What an agent is given."""
 
     file: str
-    entries: tuple[Entry, ...]
+    entries: tuple[HookEntry, ...]
     command: str
     """The file of the slash command."""
     name: str
@@ -48,19 +50,21 @@ class Target(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def target_of(agent: str, environ: Mapping[str, str]) -> Target:
+def target_of(agent: str, environ: Mapping[str, str]) -> AgentSetup:
     home = home_of(environ)
     return _TARGETS[agent](home, environ)
 
 
-def _claude(home: str, environ: Mapping[str, str]) -> Target:
+def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
     hook = _hook("claude-code")
     entries = (
-        Entry(("hooks", "PreToolUse"), {"matcher": CLAUDE_TOOLS, "hooks": [{**hook, "onFailure": "block"}]}),
-        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(
+            ("hooks", "PreToolUse"), {"matcher": CLAUDE_TOOLS, "hooks": [{**hook, "onFailure": "block"}]}
+        ),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
     )
-    return Target(
+    return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
         os.path.join(place, "commands", "pinfold.md"),
@@ -69,15 +73,15 @@ def _claude(home: str, environ: Mapping[str, str]) -> Target:
     )
 
 
-def _codex(home: str, environ: Mapping[str, str]) -> Target:
+def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
     hook = _hook("codex")
     entries = (
-        Entry(("hooks", "PreToolUse"), {"matcher": "^(Bash|apply_patch|mcp__.*)$", "hooks": [hook]}),
-        Entry(("hooks", "PermissionRequest"), {"hooks": [hook]}),
-        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(("hooks", "PreToolUse"), {"matcher": "^(Bash|apply_patch|mcp__.*)$", "hooks": [hook]}),
+        HookEntry(("hooks", "PermissionRequest"), {"hooks": [hook]}),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
     )
-    return Target(
+    return AgentSetup(
         os.path.join(place, "hooks.json"),
         entries,
         os.path.join(place, "prompts", "sandbox.md"),
@@ -90,14 +94,14 @@ def _codex(home: str, environ: Mapping[str, str]) -> Target:
     )
 
 
-def _gemini(home: str, environ: Mapping[str, str]) -> Target:
+def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = os.path.join(environ.get("GEMINI_CLI_HOME") or home, ".gemini")
     hook = {**_hook("gemini"), "name": "pinfold", "timeout": SECONDS * 1000}
     entries = (
-        Entry(("hooks", "BeforeTool"), {"matcher": GEMINI_TOOLS, "hooks": [hook]}),
-        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(("hooks", "BeforeTool"), {"matcher": GEMINI_TOOLS, "hooks": [hook]}),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
     )
-    return Target(
+    return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
         os.path.join(place, "commands", "sandbox.toml"),
@@ -106,13 +110,13 @@ def _gemini(home: str, environ: Mapping[str, str]) -> Target:
     )
 
 
-def _cursor(home: str, _: Mapping[str, str]) -> Target:
+def _cursor(home: str, _: Mapping[str, str]) -> AgentSetup:
     place = os.path.join(home, ".cursor")
     hook = {"command": hook_line("cursor"), "timeout": SECONDS, "failClosed": True}
     events = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile")
-    return Target(
+    return AgentSetup(
         os.path.join(place, "hooks.json"),
-        tuple(Entry(("hooks", event), hook) for event in events),
+        tuple(HookEntry(("hooks", event), hook) for event in events),
         os.path.join(place, "commands", "pinfold.md"),
         "/pinfold",
         members={"version": 1},
@@ -120,12 +124,12 @@ def _cursor(home: str, _: Mapping[str, str]) -> Target:
     )
 
 
-def _vscode(home: str, environ: Mapping[str, str]) -> Target:
+def _vscode(home: str, environ: Mapping[str, str]) -> AgentSetup:
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     hook = _hook("vscode")
-    return Target(
+    return AgentSetup(
         os.path.join(home, ".copilot", "hooks", "pinfold.json"),
-        (Entry(("hooks", "PreToolUse"), hook), Entry(("hooks", "SessionStart"), hook)),
+        (HookEntry(("hooks", "PreToolUse"), hook), HookEntry(("hooks", "SessionStart"), hook)),
         os.path.join(config, "Code", "User", "prompts", "sandbox.prompt.md"),
         "/sandbox",
         notes=("VS Code has no switch that makes a failing hook a no",),
@@ -143,3 +147,30 @@ _TARGETS = {
     "gemini": _gemini,
     "vscode": _vscode,
 }
+
+
+MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
+
+
+def hook_words(agent: str) -> tuple[str, ...]:
+    return isolated_python(os.path.abspath(start.__file__), agent)
+
+
+def hook_line(agent: str) -> str:
+    return " ".join(map(quoted, hook_words(agent)))
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
+    return any(lines_of(entry))
+
+
+def lines_of(entry: object) -> Iterator[str]:
+    """The command lines in it that start our hook."""
+    if isinstance(entry, Mapping):
+        entry = list(entry.values())
+    if isinstance(entry, list):
+        for each in entry:
+            yield from lines_of(each)
+    elif isinstance(entry, str) and MARK in entry:
+        yield entry

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pinfold.diagnose.doctor import Standing, State
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.install.agents import target_of
-from pinfold.integrations.install.hook_command import MARK, lines_of
+from pinfold.integrations.install.agents import MARK, lines_of, target_of
 from pinfold.integrations.install.jsonc import parse
 from pinfold.model.errors import PolicyError
 from pinfold.settings.files import read_text

@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 def parse(text: str, file: str = "") -> Node:
     """The value in the text; an empty text is an empty object."""
-    scanner = _Scanner(text, file)
+    scanner = _JsonScanner(text, file)
     if not text.strip():
         return Node(0, len(text), {})
     node = scanner.value(scanner.skipped(0), 0)
@@ -42,7 +42,7 @@ def parse(text: str, file: str = "") -> Node:
     return node
 
 
-class _Scanner:
+class _JsonScanner:
     def __init__(self, text: str, file: str) -> None:
         self.text, self.file = text, file
 
@@ -141,12 +141,12 @@ def without(text: str, path: tuple[str | int, ...]) -> str:
     names = [name for name, _, _ in parent.children]
     index = names.index(path[-1])
     start, end = parent.children[index][1], parent.children[index][2].end
-    skipped = _Scanner(text, "").skipped(end)
+    skipped = _JsonScanner(text, "").skipped(end)
     if text[skipped : skipped + 1] == ",":
         end = skipped + 1
     elif index:  # the last one: the comma before it goes with it
         before = parent.children[index - 1][2].end
-        comma = text.index(",", _Scanner(text, "").skipped(before))
+        comma = text.index(",", _JsonScanner(text, "").skipped(before))
         if not text[comma + 1 : start].strip(" \t"):
             return text[:comma] + text[end:]  # all on one line
         text, start, end = text[:comma] + text[comma + 1 :], start - 1, end - 1
@@ -190,7 +190,7 @@ def _inserted(text: str, node: Node, name: str | None, item: object) -> str:
     if "\n" not in text[node.start : first]:  # all on one line
         return f"{text[:last]}, {head}{json.dumps(item, ensure_ascii=False)}{text[last:]}"
     own = _indent(text, first)
-    comma = _Scanner(text, "").skipped(last)
+    comma = _JsonScanner(text, "").skipped(last)
     has_comma = text[comma : comma + 1] == ","
     at = _behind(text, comma + 1 if has_comma else last)
     child = _ended(f"\n{own}{head}{_shifted(written, own)}", text) + ("," if has_comma else "")

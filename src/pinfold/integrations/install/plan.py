@@ -3,15 +3,15 @@ nothing.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from pinfold.integrations.install.agents import Target, target_of
-from pinfold.integrations.install.hook_command import is_ours
+from pinfold.integrations.install.agents import AgentSetup, is_ours, target_of
 from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
-from pinfold.integrations.install.slash_command import slash_command
-from pinfold.integrations.install.undo_record import Kept, kept_of
-from pinfold.settings.files import read_text
+from pinfold.integrations.install.undo_record import Kept, forget, keep, kept_of
+from pinfold.model.errors import PolicyError
+from pinfold.settings.files import locked, read_text, write_text
 
 
 class Change(NamedTuple):
@@ -22,7 +22,7 @@ class Change(NamedTuple):
     after: str | None
 
 
-class Plan(NamedTuple):
+class InstallPlan(NamedTuple):
     changes: tuple[Change, ...]
     """Files that do not stay as they are."""
     kept: tuple[Kept, ...]
@@ -32,14 +32,14 @@ class Plan(NamedTuple):
     """Those that were made for files of ours, the innermost first: they go where they are empty."""
 
 
-def plan_install(agent: str, environ: Mapping[str, str]) -> Plan:
+def plan_install(agent: str, environ: Mapping[str, str]) -> InstallPlan:
     target = target_of(agent, environ)
     notes = list(target.notes)
     found = [_with_hooks(target), _with_command(target, notes)]
     known = {kept.path: kept for kept in kept_of(agent, environ)}
     kept = [_kept(change, known.get(change.path)) for change in found if change]
     changes = tuple(change for change in found if change and change.before != change.after)
-    return Plan(changes, tuple(kept), tuple(notes))
+    return InstallPlan(changes, tuple(kept), tuple(notes))
 
 
 def _kept(change: Change, known: Kept | None) -> Kept:
@@ -65,7 +65,7 @@ def _missing(path: str) -> list[str]:
     return missing
 
 
-def plan_uninstall(agent: str, environ: Mapping[str, str]) -> Plan:
+def plan_uninstall(agent: str, environ: Mapping[str, str]) -> InstallPlan:
     target, notes = target_of(agent, environ), list[str]()
     known = {kept.path: kept for kept in kept_of(agent, environ)}
     changes = []
@@ -83,10 +83,10 @@ def plan_uninstall(agent: str, environ: Mapping[str, str]) -> Plan:
         if after != now:
             changes.append(Change(path, now, after))
     made = {directory for kept in known.values() for directory in kept.made}
-    return Plan(tuple(changes), (), tuple(notes), tuple(sorted(made, key=len, reverse=True)))
+    return InstallPlan(tuple(changes), (), tuple(notes), tuple(sorted(made, key=len, reverse=True)))
 
 
-def _with_hooks(target: Target) -> Change:
+def _with_hooks(target: AgentSetup) -> Change:
     before = read_text(target.file)
     text = before or ""
     wanted = {(entry.path, _frozen(entry.value)) for entry in target.entries}
@@ -137,7 +137,7 @@ def _without_hooks(text: str, file: str) -> str:
     return text
 
 
-def _with_command(target: Target, notes: list[str]) -> Change | None:
+def _with_command(target: AgentSetup, notes: list[str]) -> Change | None:
     """The slash command; where a person has one of that name, it is not ours to change."""
     directory, name = os.path.split(target.command)
     other = os.path.join(directory, "pinfold" + name[name.index(".") :])
@@ -149,3 +149,56 @@ def _with_command(target: Target, notes: list[str]) -> Change | None:
             return Change(path, before, text)
     notes.append(f"{target.command} is yours, so there is no slash command")
     return None
+
+
+TEXT = """\
+The person wants to see or to change the fence that your commands run in (pinfold). They wrote: "{arguments}"
+
+- Nothing: run `pinfold status`, then `pinfold exclude list`, and show what they print.
+- `add COMMAND`: run `pinfold exclude add 'COMMAND'`, which lets that command run outside of the fence.
+- `remove COMMAND`: run `pinfold exclude remove 'COMMAND'`.
+- `rules`: run `pinfold rules list`.
+
+Run each alone, spelled just like this, and nothing else. They are asked about every change; a no is a no.
+"""
+ABOUT = "See or change the fence that commands run in (pinfold)"
+USAGE = "[add COMMAND | remove COMMAND | rules]"
+
+
+def slash_command(path: str) -> str:
+    """The file's text, in the manner that its name asks for."""
+    if path.endswith(".toml"):
+        body = TEXT.format(arguments="{{args}}")
+        return f'description = "{ABOUT}"\nprompt = """\n{_escaped(body)}"""\n'
+    if path.endswith(".prompt.md"):
+        return f"---\ndescription: {ABOUT}\nagent: agent\n---\n{TEXT.format(arguments='${input:change}')}"
+    return f"---\ndescription: {ABOUT}\nargument-hint: '{USAGE}'\n---\n{TEXT.format(arguments='$ARGUMENTS')}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def apply_install(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
+    keep(agent, plan.kept, environ)
+    _apply(plan.changes)
+
+
+def apply_uninstall(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
+    _apply(plan.changes)
+    for directory in plan.directories:
+        with suppress(OSError):  # somebody has something in it, or it has gone
+            os.rmdir(directory)
+    forget(agent, environ)
+
+
+def _apply(changes: Sequence[Change]) -> None:
+    for change in changes:
+        if change.after is None:
+            with suppress(FileNotFoundError):
+                os.unlink(change.path)
+            continue
+        with locked(change.path):
+            if read_text(change.path) != change.before:
+                raise PolicyError("has been changed meanwhile", where=change.path, help="try again")
+            write_text(change.path, change.after)

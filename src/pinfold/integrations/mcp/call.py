@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 
-from pinfold.integrations.tools import Outcome, Tool, use
+from pinfold.integrations.tools import Tool, ToolOutcome, use
 from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 
 
-class Asked:
+class McpQuestion:
     """A question on its way to the client, and the answer."""
 
     def __init__(self, question: PermissionNeeded) -> None:
@@ -37,16 +37,16 @@ class Asked:
             self.scope.cancel()
 
 
-class Call:
+class McpCall:
     """A tool's call: it runs on a thread, and tells its loop what it asks and how it ended."""
 
     def __init__(self, tool: Tool, arguments: dict[str, Any]) -> None:
         self.tool, self.arguments = tool, arguments
         self._loop = asyncio.get_running_loop()
-        self._told: asyncio.Queue[Asked | Outcome | Exception] = asyncio.Queue()
+        self._told: asyncio.Queue[McpQuestion | ToolOutcome | Exception] = asyncio.Queue()
         self._lock = threading.Lock()
         self._execution: Execution | None = None
-        self._open: list[Asked] = []
+        self._open: list[McpQuestion] = []
         self._is_cancelled = False
         self._is_over = False
 
@@ -59,7 +59,7 @@ class Call:
 
         threading.Thread(target=work, name=f"pinfold-{self.tool.name}", daemon=True).start()
 
-    def _tell(self, said: "Asked | Outcome | Exception") -> None:
+    def _tell(self, said: "McpQuestion | ToolOutcome | Exception") -> None:
         try:
             self._loop.call_soon_threadsafe(self._told.put_nowait, said)
         except RuntimeError:  # the loop is closed: the client has gone
@@ -79,7 +79,7 @@ class Call:
 
     def ask(self, question: PermissionNeeded) -> Answer | None:
         """From an approver's thread: None if the client cannot ask a person."""
-        asked = Asked(question)
+        asked = McpQuestion(question)
         with self._lock:
             if self._is_cancelled or self._is_over:
                 return Answer.NO if self._is_cancelled else None
@@ -99,7 +99,7 @@ class Call:
             with suppress(RuntimeError):  # the loop is closed: the client has gone
                 self._loop.call_soon_threadsafe(each.stop)
 
-    async def next(self) -> "Asked | Outcome":
+    async def next(self) -> "McpQuestion | ToolOutcome":
         said = await self._told.get()
         if isinstance(said, Exception):
             raise said

@@ -25,9 +25,9 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from pinfold import __version__
-from pinfold.integrations.mcp.call import Asked, Call
+from pinfold.integrations.mcp.call import McpCall, McpQuestion
 from pinfold.integrations.mcp.elicitation import answer_of, form_of
-from pinfold.integrations.tools import TOOLS, Outcome, Tool
+from pinfold.integrations.tools import TOOLS, Tool, ToolOutcome
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.policy.prompt_text import summarize
@@ -50,8 +50,8 @@ class McpServer:
     def __init__(
         self, open_session: "Callable[[Sequence[Approver]], Session]", others: "Sequence[Approver]" = ()
     ):
-        self._calls: list[Call] = []
-        self._waiting: dict[str, tuple[Call, Asked]] = {}
+        self._calls: list[McpCall] = []
+        self._waiting: dict[str, tuple[McpCall, McpQuestion]] = {}
         self.session = open_session([self, *others])
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
@@ -81,20 +81,22 @@ class McpServer:
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         if params.name not in TOOLS:
-            return _result(Outcome(f"there is no tool `{visible(params.name)}`", {"kind": "invalid"}, True))
+            return _result(
+                ToolOutcome(f"there is no tool `{visible(params.name)}`", {"kind": "invalid"}, True)
+            )
         call = self._resumed(params) if params.request_state else self._begun(params)
         if call is None:
             said = "that question is not open any more: it was answered, or took too long; call the tool anew"
-            return _result(Outcome(said, {"kind": "stale", "message": said}, True))
+            return _result(ToolOutcome(said, {"kind": "stale", "message": said}, True))
         try:
             return await self._carried(context, call)
         except BaseException:
             self._end(call)
             raise
 
-    def _begun(self, params: types.CallToolRequestParams) -> Call:
+    def _begun(self, params: types.CallToolRequestParams) -> McpCall:
         self._forget_lost()
-        call = Call(TOOLS[params.name], params.arguments or {})
+        call = McpCall(TOOLS[params.name], params.arguments or {})
         self._calls.append(call)
         call.begin(self.session)
         return call
@@ -106,7 +108,7 @@ class McpServer:
                 del self._waiting[state]
                 self._end(call)
 
-    def _resumed(self, params: types.CallToolRequestParams) -> Call | None:
+    def _resumed(self, params: types.CallToolRequestParams) -> McpCall | None:
         call, asked = self._waiting.pop(params.request_state or "", (None, None))
         if call is None or asked is None:
             return None
@@ -119,9 +121,9 @@ class McpServer:
         return call
 
     async def _carried(
-        self, context: ServerRequestContext[Any], call: Call
+        self, context: ServerRequestContext[Any], call: McpCall
     ) -> types.CallToolResult | types.InputRequiredResult:
-        while not isinstance(said := await call.next(), Outcome):
+        while not isinstance(said := await call.next(), ToolOutcome):
             if said.settled.is_set():
                 continue
             if not _can_ask(context) or len(self._waiting) >= MOST_WAITING:
@@ -138,7 +140,7 @@ class McpServer:
         call.finish()
         return _result(said)
 
-    def _end(self, call: Call) -> None:
+    def _end(self, call: McpCall) -> None:
         if call in self._calls:
             self._calls.remove(call)
         call.cancel()
@@ -170,7 +172,7 @@ def _described(tool: Tool) -> types.Tool:
     )
 
 
-def _result(outcome: Outcome) -> types.CallToolResult:
+def _result(outcome: ToolOutcome) -> types.CallToolResult:
     import msgspec
 
     return types.CallToolResult(

@@ -1,9 +1,55 @@
-"""What the agents' rules have in common: prefixes of commands, paths, hosts and MCP tools. Pure."""
+"""What was found in an agent's settings, and what it comes to here."""
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
 
-from pinfold.integrations.imports.imported_rule import Fit, Found
 from pinfold.shell.rule_text import shape
+
+
+class Fit(StrEnum):
+    """How well pinfold's words say it; the one that is not taken over stands first."""
+
+    NONE = "none"
+    """There is no equivalent, or it would open too much."""
+    WIDER = "wider"
+    """It would let more through here than it did there: taken over only if asked for."""
+    NARROWER = "narrower"
+    """It lets less through here."""
+    SAME = "same"
+    NEEDLESS = "needless"
+    """It holds here anyway."""
+
+
+class ImportedRule(NamedTuple):
+    source: str
+    """The file."""
+    text: str
+    """As it stands there."""
+    fit: Fit
+    key: str = ""
+    """The setting, such as `commands.deny`."""
+    value: str | bool = ""
+    """An entry of a list, or the value of a scalar."""
+    why: str = ""
+
+
+class ImportedRules:
+    """Gathers findings of one file."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.all: list[ImportedRule] = []
+
+    def add(self, text: str, fit: Fit, key: str, value: str | bool, why: str = "") -> None:
+        self.all.append(ImportedRule(self.source, text, fit, key, value, why))
+
+    def none(self, text: str, why: str) -> None:
+        self.all.append(ImportedRule(self.source, text, Fit.NONE, why=why))
+
+    def needless(self, text: str, why: str) -> None:
+        self.all.append(ImportedRule(self.source, text, Fit.NEEDLESS, why=why))
+
 
 LISTS = {"allow": "commands.allow", "ask": "commands.ask", "deny": "commands.deny"}
 ANY_MORE = "a rule here holds for whatever words follow, too"
@@ -18,7 +64,7 @@ def texts(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def command(found: Found, text: str, decision: str, prefix: str, *, exact: bool = False) -> None:
+def command(found: ImportedRules, text: str, decision: str, prefix: str, *, exact: bool = False) -> None:
     """A rule about commands that begin with these words; `exact` where nothing may follow them."""
     try:
         shape(prefix)
@@ -32,7 +78,7 @@ def command(found: Found, text: str, decision: str, prefix: str, *, exact: bool 
         found.add(text, fit, LISTS[decision], prefix, ANY_MORE)
 
 
-def pattern(found: Found, text: str, decision: str, written: str) -> None:
+def pattern(found: ImportedRules, text: str, decision: str, written: str) -> None:
     """A rule with a pattern in it. A restriction is kept as a question about the words before it."""
     head = []
     for word in written.split():
@@ -51,7 +97,7 @@ def pattern(found: Found, text: str, decision: str, written: str) -> None:
     found.add(text, Fit.NARROWER, "commands.ask", " ".join(head), why)
 
 
-def policy(found: Found, key: str, said: object, *, read_only: str, usual: str) -> None:
+def policy(found: ImportedRules, key: str, said: object, *, read_only: str, usual: str) -> None:
     """How far the agent's own fence reaches, in its words."""
     if said == read_only:
         found.add(f"{key} {said}", Fit.SAME, "sandbox.policy", "read-only")
@@ -61,15 +107,15 @@ def policy(found: Found, key: str, said: object, *, read_only: str, usual: str) 
         found.none(f"{key} {said}", "the fence is not taken away by an import")
 
 
-def hidden(found: Found, text: str, path: str) -> None:
+def hidden(found: ImportedRules, text: str, path: str) -> None:
     _path(found, text, "filesystem.hide", path)
 
 
-def protected(found: Found, text: str, path: str) -> None:
+def protected(found: ImportedRules, text: str, path: str) -> None:
     _path(found, text, "filesystem.protect", path)
 
 
-def _path(found: Found, text: str, key: str, path: str) -> None:
+def _path(found: ImportedRules, text: str, key: str, path: str) -> None:
     plain = trimmed(path)
     if not plain or plain.startswith("!") or plain in ("/", "~", "~/", ".", "*", "**"):
         found.none(text, "it is about everything, or takes something back")
@@ -77,7 +123,7 @@ def _path(found: Found, text: str, key: str, path: str) -> None:
     found.add(text, Fit.SAME, key, plain)
 
 
-def writable(found: Found, text: str, path: str, fit: Fit = Fit.SAME, why: str = "") -> None:
+def writable(found: ImportedRules, text: str, path: str, fit: Fit = Fit.SAME, why: str = "") -> None:
     plain = trimmed(path)
     if "*" in plain or plain in ("", "/", "~", "~/") or not plain.startswith(("/", "~/")):
         found.none(text, "a path that may be written is a plain one here, in full, and not everything")
@@ -93,7 +139,9 @@ def trimmed(path: str) -> str:
     return path.removeprefix("./")
 
 
-def host(found: Found, text: str, decision: str, name: str, fit: Fit = Fit.SAME, why: str = "") -> None:
+def host(
+    found: ImportedRules, text: str, decision: str, name: str, fit: Fit = Fit.SAME, why: str = ""
+) -> None:
     from pinfold.policy.hosts import require_pattern
 
     try:
@@ -107,7 +155,7 @@ def host(found: Found, text: str, decision: str, name: str, fit: Fit = Fit.SAME,
     found.add(text, fit, f"network.{decision}", name, why)
 
 
-def tool(found: Found, text: str, decision: str, server: str, name: str) -> None:
+def tool(found: ImportedRules, text: str, decision: str, server: str, name: str) -> None:
     """A rule about a tool of an MCP server."""
     if decision != "allow":
         found.none(text, "tools are asked about here unless they are listed; none can be denied for good")

@@ -6,33 +6,33 @@ from threading import Condition
 from time import monotonic
 from typing import NamedTuple
 
-from pinfold.web.wire import Given, Heard, Sheet
+from pinfold.web.wire import AnswerReceipt, PageAnswer, PageQuestion
 
 MOST = 200
 """Questions that stand at once; more are not taken."""
 
-Give = Callable[[Given], Heard | None]
+Give = Callable[[PageAnswer], AnswerReceipt | None]
 """Tells whoever asked; None if they wait no more."""
 
 
-class Standing(NamedTuple):
+class OpenQuestion(NamedTuple):
     id: str
-    sheet: Sheet
+    sheet: PageQuestion
     deadline: float
     give: Give
 
 
-class Board:
+class OpenQuestions:
     """May be used from any thread."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._version = 0
-        self._standing: dict[str, Standing] = {}
+        self._standing: dict[str, OpenQuestion] = {}
 
-    def put(self, sheet: Sheet, give: Give) -> Standing | None:
+    def put(self, sheet: PageQuestion, give: Give) -> OpenQuestion | None:
         """None if there is no room."""
-        standing = Standing(secrets.token_hex(16), sheet, monotonic() + sheet.seconds, give)
+        standing = OpenQuestion(secrets.token_hex(16), sheet, monotonic() + sheet.seconds, give)
         with self._changed:
             if len(self._standing) >= MOST:
                 return None
@@ -40,7 +40,7 @@ class Board:
             self._change()
         return standing
 
-    def remove(self, standing: Standing) -> None:
+    def remove(self, standing: OpenQuestion) -> None:
         with self._changed:
             if self._standing.pop(standing.id, None):
                 self._change()
@@ -49,13 +49,13 @@ class Board:
         self._version += 1
         self._changed.notify_all()
 
-    def wait_for_news(self, seen: int, seconds: float) -> tuple[int, list[Standing]]:
+    def wait_for_news(self, seen: int, seconds: float) -> tuple[int, list[OpenQuestion]]:
         """What stands, the oldest first, as soon as that is something else than was seen."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != seen, seconds)
             return self._version, list(self._standing.values())
 
-    def answer(self, id: str, given: Given) -> Heard | None:
+    def answer(self, id: str, given: PageAnswer) -> AnswerReceipt | None:
         """None if it does not stand any more."""
         with self._changed:
             standing = self._standing.get(id)
@@ -63,7 +63,7 @@ class Board:
             return None
         offered = [each for each in standing.sheet.offered if each.reach is given.reach]
         if not offered or given.answer not in [choice.answer for choice in offered[0].choices]:
-            return Heard("that was not offered")
+            return AnswerReceipt("that was not offered")
         heard = standing.give(given)
         if heard and not heard.trouble:
             self.remove(standing)  # whoever asked hangs up too, but only when it gets to that
