@@ -173,6 +173,8 @@ def test_what_pages_name_is_there(page: Path) -> None:
     found += [page.parent / link.partition("#")[0] for link in links]
     for path in found:
         assert path.exists() or path.stem == "NAME", path
+    for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
+        assert any((place / name).exists() for place in (TOP, SOURCE)) or "NAME" in name, (page.name, name)
 
 
 def test_the_page_about_the_command_line_lists_every_verb() -> None:
