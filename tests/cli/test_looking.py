@@ -262,7 +262,7 @@ def test_status_without_a_fence_says_so(tmp_path: Path) -> None:
 def test_prompt_follows_the_policy(tmp_path: Path) -> None:
     assert f"You may write in: `{tmp_path}`" in pinfold("prompt", home=tmp_path).stdout
     read_only = answer("prompt", "--policy", "read-only", home=tmp_path)
-    assert "Nothing in the workspace" in read_only["prompt"]
+    assert "but not write in it" in read_only["prompt"]
     assert read_only["policy"]["type"] == "WORKSPACE_READONLY"
     off = pinfold("prompt", "--policy", "danger-full-access", home=tmp_path)
     assert (off.returncode, off.stdout) == (0, "")
@@ -271,12 +271,18 @@ def test_prompt_follows_the_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ("", "Each is asked of the person."),
-        ('access = "none"', "There is no network;"),
-        ('access = "rules"\nallow = ["a.test"]', "These hosts can be reached: `a.test`. No other can be."),
-        ('access = "all"\ndeny = ["a.test"]', "The network is open, but for `a.test`."),
-        ('allow = ["localhost:5432"]', "On your loopback these ports are the machine's own: `5432`."),
-        ("publish = [3000]", "The person reaches these ports of yours on their own loopback: `3000`."),
+        ("", "Pinfold asks the person about each."),
+        ('access = "none"', "There is no network."),
+        (
+            'access = "rules"\nallow = ["a.test"]',
+            "You can reach these hosts: `a.test`. You can reach no other.",
+        ),
+        ('access = "all"\ndeny = ["a.test"]', "The network is open, except for `a.test`."),
+        (
+            'allow = ["localhost:5432"]',
+            "On 127.0.0.1, these ports lead to servers outside the sandbox: `5432`.",
+        ),
+        ("publish = [3000]", "The person can reach these ports of yours on 127.0.0.1: `3000`."),
     ],
 )
 def test_prompt_tells_of_the_network(settings: str, told: str, tmp_path: Path) -> None:

@@ -39,31 +39,31 @@ CLOSED = Settings(sandbox=SandboxSettings(allow_unsandboxed=False))
 
 # The points of Claude Code's text for a system prompt, each with words of ours that make it.
 EVERY_POINT = {
-    "commands run in a sandbox by default": "run inside a fence",
+    "commands run in a sandbox by default": "run in a sandbox",
     "restrictions on reading": "Secrets are hidden from your commands: `/home/me/.ssh`",
     "restrictions on writing": "You may write in: `/home/me/project`",
-    "restrictions of the network": "asked of the person",
-    "unix sockets": "Unix sockets of this machine",
+    "restrictions of the network": "asks the person about",
+    "unix sockets": "unix sockets of this machine",
     "do not set the parameter by default": "Leave `dangerouslyDisableSandbox` alone",
-    "earlier bypasses are no pattern": "whatever the one before did",
-    "only when the user explicitly asks": "asked in so many words",
+    "earlier bypasses are no pattern": "also after one that did not",
+    "only when the user explicitly asks": "explicitly asked",
     "failures have many causes": "Commands fail for many other reasons",
     "evidence: operation not permitted": '"Operation not permitted"',
     "evidence: access denied": '"Permission denied"',
     "evidence: hosts": '"Network is unreachable"',
-    "evidence: unix sockets": '"Address family not supported" for a unix socket',
+    "evidence: unix sockets": 'a denied unix socket as "Permission denied" or "Address family not supported"',
     "how far violations are to be believed": "the violations listed with the result",
     "what to do about a failure": "`request_permission`",
     "explain which restriction it was": "Say in a sentence which restriction",
     "where restrictions are managed": "`pinfold status` and `pinfold settings`",
-    "the user is prompted": "the person is asked while the call waits",
+    "the user is prompted": "pinfold asks the person while the call waits",
     "example of normal use": '{"command": "ls", "description": "List files"}',
     "example of the override": '"dangerouslyDisableSandbox": true}',
     "no sensitive paths on the allowlist": "`~/.ssh`, start-up files such as `~/.bashrc` and `~/.zshrc`",
     "temporary files": "For temporary files use `$TMPDIR`",
     "TMPDIR is set": "which is set for you",
-    "not the machine's /tmp": "the machine's own /tmp is not there",
-    "most programs follow TMPDIR": "as most programs do by themselves",
+    "not the machine's /tmp": "you cannot see the machine's own /tmp",
+    "most programs follow TMPDIR": "most programs do so by themselves",
 }
 
 
@@ -73,7 +73,7 @@ def test_every_point_is_made(point: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["is switched off and has no effect", "work out with the person which setting to change"]
+    "words", ["is turned off and has no effect", "work out with the person which setting to change"]
 )
 def test_points_of_the_closed_policy(words: str) -> None:
     text = told(settings=CLOSED)
@@ -95,7 +95,7 @@ def test_mcp_cli_is_an_exception_where_it_is_in_use_and_may_get_out() -> None:
 
 def test_mcp_cli_is_no_exception_where_nothing_gets_out() -> None:
     text = told(settings=replace(CLOSED, mcp=McpSettings(cli=True)))
-    assert "`mcp-cli` is no exception: it runs inside as well" in text
+    assert "`mcp-cli` is no exception: it runs in the sandbox too" in text
     assert "mcp-cli" not in told(settings=CLOSED)
 
 
@@ -103,7 +103,7 @@ def test_what_a_hook_cannot_do_is_not_promised() -> None:
     text = summarize(PLAIN, OPEN, ROOTS, AgentInterface.HOOK)
     assert "request_permission" not in text and "shared by the commands" not in text
     assert "`cd` and variables do not carry over" in text
-    assert "gone when the command ends" in text
+    assert "deleted when the command ends" in text
     assert "do not run the command again" in text.lower()
     assert "`~/.ssh`, start-up files" in text
 
@@ -122,36 +122,52 @@ def test_without_a_fence_there_is_nothing_to_say(policy: SandboxPolicy, settings
 @pytest.mark.parametrize(
     ("change", "words", "not_words"),
     [
-        ({"type": READ}, "Nothing in the workspace (`/home/me/project`) can be written", "You may write in"),
+        (
+            {"type": READ},
+            "You may read the workspace (`/home/me/project`) but not write in it",
+            "You may write in",
+        ),
         # As where pinfold's own Python is installed in it.
         (
             {"protected": ROOTS},
-            "Nothing in the workspace (`/home/me/project`) can be written",
+            "You may read the workspace (`/home/me/project`) but not write in it",
             "may write in",
         ),
-        ({}, "You may write in: `/home/me/project`. The rest of the machine is read-only", "Nothing in"),
+        ({}, "You may write in: `/home/me/project`. The rest of the machine is read-only", "not write in it"),
         (
             {"additional_readwrite_paths": ("/data",)},
             "You may write in: `/home/me/project`, `/data`.",
             "x" * 9,
         ),
-        ({"additional_readonly_paths": ("/k",)}, "You may read, although it would be hidden: `/k`", "x" * 9),
-        ({"protected": ("/srv/vendor",)}, "These cannot be changed or made either: `/srv/vendor`", "x" * 9),
+        (
+            {"additional_readonly_paths": ("/k",)},
+            "You may read these, which are usually hidden: `/k`",
+            "x" * 9,
+        ),
+        (
+            {"protected": ("/srv/vendor",)},
+            "You may not change or create these either: `/srv/vendor`",
+            "x" * 9,
+        ),
         ({"hidden": ("/s",)}, "Secrets are hidden from your commands: `/s`", "x" * 9),
         (
             {"ignore_mapping": {"/home/me/project": ("*.key",)}},
-            "What the project's ignore files name is hidden",
+            "Files that the project's ignore files name are hidden",
             "Secrets are",
         ),
-        ({"block_git_writes": True}, "git can look", "git may write"),
-        ({"block_git_writes": False}, "git may write to `.git`, but for its hooks", "git can look"),
-        ({"type": READ, "block_git_writes": False}, "git can look", "git may write"),
+        ({"block_git_writes": True}, "git may read", "git may write"),
+        ({"block_git_writes": False}, "git may write to `.git`, except to its hooks", "git may read"),
+        ({"type": READ, "block_git_writes": False}, "git may read", "git may write"),
         ({"disable_tmp_write": True}, "TMPDIR is not set", "use `$TMPDIR`"),
-        ({"additional_readwrite_paths": ("/tmp",)}, "the machine's own /tmp, where", "private"),
-        ({"additional_readwrite_paths": ("/tmp",), "type": READ}, "a private /tmp", "own /tmp, where"),
-        ({"unix_sockets": ("/run/x.sock",)}, "you may connect to: `/run/x.sock`", "cannot be connected"),
-        ({"published_ports": (8080,)}, "reaches these ports of yours on their own loopback: `8080`", "x" * 9),
-        ({"environment": EnvironmentRules(keep=("GH_*",))}, "taken away, except `'GH_*'`", "x" * 9),
+        ({"additional_readwrite_paths": ("/tmp",)}, "the machine's own /tmp, which", "private"),
+        ({"additional_readwrite_paths": ("/tmp",), "type": READ}, "a private /tmp", "own /tmp, which"),
+        (
+            {"unix_sockets": ("/run/x.sock",)},
+            "You may connect to these unix sockets of this machine: `/run/x.sock`",
+            "You cannot connect",
+        ),
+        ({"published_ports": (8080,)}, "can reach these ports of yours on 127.0.0.1: `8080`", "x" * 9),
+        ({"environment": EnvironmentRules(keep=("GH_*",))}, "removed, except `'GH_*'`", "x" * 9),
         (
             {"limits": Limits(timeout=90, memory=1000)},
             "at most: 90 seconds, 1000 bytes of memory.",
@@ -171,12 +187,18 @@ def test_each_field_of_the_policy_is_told(change: dict[str, object], words: str,
     [
         (network(NetworkAccess.NONE, "a.example"), "There is no network"),
         (network(NetworkAccess.RULES), "There is no network"),
-        (network(NetworkAccess.RULES, "a.example"), "reached: `a.example`. No other can be."),
-        (network(NetworkAccess.ASK, "a.example"), "reached: `a.example`. Any other is asked of the person."),
-        (network(NetworkAccess.ASK), "No host is open yet. Each is asked of the person."),
-        (network(NetworkAccess.ASK, deny=("b.example",)), "person. Never: `b.example`."),
+        (
+            network(NetworkAccess.RULES, "a.example"),
+            "reach these hosts: `a.example`. You can reach no other.",
+        ),
+        (
+            network(NetworkAccess.ASK, "a.example"),
+            "reach these hosts: `a.example`. Pinfold asks the person about any other.",
+        ),
+        (network(NetworkAccess.ASK), "No host is allowed yet. Pinfold asks the person about each."),
+        (network(NetworkAccess.ASK, deny=("b.example",)), "about each. Never allowed: `b.example`."),
         (network(NetworkAccess.ALL), "The network is open."),
-        (network(NetworkAccess.ALL, deny=("b.example",)), "The network is open, but for `b.example`."),
+        (network(NetworkAccess.ALL, deny=("b.example",)), "The network is open, except for `b.example`."),
     ],
 )
 def test_the_network(given: tuple[SandboxPolicy, Settings], words: str) -> None:

@@ -21,9 +21,9 @@ def test_every_tool_says_what_a_refusal_is_and_what_comes_next() -> None:
 
 
 def test_a_bypass_is_mentioned_where_there_is_one() -> None:
-    assert "they are asked again" in describe_tools(Settings())["execute_command"]
+    assert "asks them again" in describe_tools(Settings())["execute_command"]
     closed = describe_tools(CLOSED)["execute_command"]
-    assert "has no effect" in closed and "they are asked again" not in closed
+    assert "has no effect" in closed and "asks them again" not in closed
 
 
 def refusal(verdict: Verdict, **more: object) -> str:
