@@ -68,7 +68,7 @@ class Report(NamedTuple):
             each = self.crowd.megabytes
             memory = "memory can be read by root alone" if each is None else f"{each:.2f} MB (PSS) each"
             said.append(
-                f"{self.crowd.pens} pens at once: made in {self.crowd.milliseconds:.2f} ms each, {memory}, "
+                f"{self.crowd.pens} sandboxes at once: made in {self.crowd.milliseconds:.2f} ms each, {memory}, "
                 f"{self.crowd.processes:.1f} processes each."
             )
         said += [f"{name}: {why}." for name, why in self.absent.items()]
@@ -114,7 +114,7 @@ def as_page(report: Report) -> str:
         "",
         "<!-- Written by `.venv/bin/python -m bench.peers --docs`; change bench/report.py instead. -->",
         "",
-        "The same work, done bare and inside each fence, taking turns in one run, each after a rest. Bare",
+        "One run does the same work bare and in each sandbox, in turns, each after a rest. Bare",
         "is a time; the others are ratios to it (medians), so 1x is no cost at all.",
         "",
         f"Measured on {report.machine}.",
@@ -126,13 +126,13 @@ def as_page(report: Report) -> str:
         *(f"| {o.work.about} | {' | '.join(cells(report, o))} |" for o in report.outcomes),
         "",
         *(f"- {note}" for note in report.notes),
-        "- pinfold, sandlock and srt are kept ready between commands, the last two by their own libraries.",
+        "- pinfold, sandlock and srt stay ready between commands, the last two by their own libraries.",
         "  bwrap and codex keep nothing, so each command pays their start; codex is its native program,",
         "  without Node, but where it is started cold: there, like srt, the command that npm installs.",
-        "- `least` is what the kernel takes for Landlock and seccomp as such: they hold next to nothing",
-        "  there, and no fence that has both is faster.",
-        "- The fences differ in what they hold: a ratio is the price of one, not its worth. Each ran a",
-        "  command and refused it a write outside of its workspace before it was timed.",
+        "- `least` is what the kernel takes for Landlock and seccomp as such. They deny next to nothing",
+        "  there, and no sandbox that has both is faster.",
+        "- The sandboxes differ in what they hold: a ratio is the cost of one, not its worth. Each ran a",
+        "  command and denied it a write outside its workspace before it was timed.",
         "",
         "Your own: `make peers` installs the others, `make bench` runs everything.",
     ]
@@ -151,7 +151,7 @@ def as_picture(report: Report) -> str:
     def x(ratio: float) -> float:
         return left + (right - left) * math.log(ratio / low) / math.log(high / low)
 
-    size, title = f'viewBox="0 0 {width} {bottom + 40}"', "Time inside each fence, as a multiple of bare"
+    size, title = f'viewBox="0 0 {width} {bottom + 40}"', "Time in each sandbox, as a multiple of bare"
     font = 'font-family="sans-serif" font-size="13" fill="#222"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>',
