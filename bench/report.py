@@ -68,8 +68,8 @@ class Report(NamedTuple):
             each = self.crowd.megabytes
             memory = "memory can be read by root alone" if each is None else f"{each:.2f} MB (PSS) each"
             said.append(
-                f"{self.crowd.pens} sandboxes at once: made in {self.crowd.milliseconds:.2f} ms each, {memory}, "
-                f"{self.crowd.processes:.1f} processes each."
+                f"{self.crowd.pens} sandboxes at once: made in {self.crowd.milliseconds:.2f} ms each, "
+                f"{memory}, {self.crowd.processes:.1f} processes each."
             )
         said += [f"{name}: {why}." for name, why in self.absent.items()]
         said += [f"{o.work.name}, {name}: {why}." for o in self.outcomes for name, why in o.troubles.items()]

@@ -231,5 +231,7 @@ WORKS = (
     ),
     Work("open", "one open of an existing file for writing, and close", partial(calls, "open"), fresh=True),
     Work("create", "one create of a file, and close", partial(calls, "create"), fresh=True),
-    Work("pen", "a new sandbox in a session, after a rest (bare: `true`)", new_pen, among=("bare", "pinfold")),
+    Work(
+        "pen", "a new sandbox in a session, after a rest (bare: `true`)", new_pen, among=("bare", "pinfold")
+    ),
 )
