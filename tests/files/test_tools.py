@@ -422,7 +422,7 @@ def test_what_has_no_fence_has_no_pens_to_keep_still(
 ) -> None:
     monkeypatch.setattr(resources, "_backends", {})
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(rename_lock, "Moving", None)
+    monkeypatch.setattr(rename_lock, "RenameLock", None)
     files.write("a", "x")
     assert files.read("a").text == "x"
 

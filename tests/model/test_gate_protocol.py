@@ -9,26 +9,31 @@ from pinfold.model.gate_protocol import (
     LONGEST_REMEDY,
     OPEN,
     PROXY,
-    Answer,
-    Wish,
+    GateAnswer,
+    GateRequest,
     parse_answer,
-    parse_wish,
+    parse_request,
 )
 
 
 @pytest.mark.parametrize(
-    "wish", [Wish(OPEN, 7, 1 << 62, 65535, "2606:4700::1"), Wish(JOIN, 1 << 63), Wish(PROXY, tag=3)]
+    "wish",
+    [
+        GateRequest(OPEN, 7, 1 << 62, 65535, "2606:4700::1"),
+        GateRequest(JOIN, 1 << 63),
+        GateRequest(PROXY, tag=3),
+    ],
 )
-def test_a_wish_is_read_as_it_was_written(wish: Wish) -> None:
-    assert parse_wish(wish.encoded()) == wish
+def test_a_wish_is_read_as_it_was_written(wish: GateRequest) -> None:
+    assert parse_request(wish.encoded()) == wish
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(1),
-        Answer(2, 111, "a.test", "*.test", message="it is\0 denied: ä"),
-        Answer(
+        GateAnswer(1),
+        GateAnswer(2, 111, "a.test", "*.test", message="it is\0 denied: ä"),
+        GateAnswer(
             3,
             111,
             "a.test",
@@ -41,13 +46,13 @@ def test_a_wish_is_read_as_it_was_written(wish: Wish) -> None:
         ),
     ],
 )
-def test_an_answer_is_read_as_it_was_written(answer: Answer) -> None:
+def test_an_answer_is_read_as_it_was_written(answer: GateAnswer) -> None:
     assert parse_answer(answer.encoded()) == answer
 
 
 def test_an_answer_that_is_too_long_is_cut() -> None:
     for answered in ("", "\N{ROCKET}" * LONGEST, "\0" * LONGEST):
-        no = Answer(1, 111, "a.test", "*.test", answered, "ä" * LONGEST, "denied", answered, "elsewhere")
+        no = GateAnswer(1, 111, "a.test", "*.test", answered, "ä" * LONGEST, "denied", answered, "elsewhere")
         data = no.encoded()
         parsed = parse_answer(data)
         assert len(data) == LONGEST and (parsed.host, parsed.rule) == ("a.test", "*.test")

@@ -14,7 +14,17 @@ import pytest
 
 from pinfold.model.decision import Verdict
 from pinfold.model.fair_share import fair_share
-from pinfold.model.gate_protocol import DROP, GATE, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.gate_protocol import (
+    DROP,
+    GATE,
+    JOIN,
+    LONGEST,
+    OPEN,
+    PROXY,
+    GateAnswer,
+    GateRequest,
+    parse_answer,
+)
 from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.limits import EACH, SPARE
 from pinfold.network.link_messages import RESOLVER
@@ -44,18 +54,18 @@ class Session:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self.say(Wish(PROXY, tag=tag), theirs)
+                self.say(GateRequest(PROXY, tag=tag), theirs)
             except OSError:
                 ours.close()
                 raise
         ours.settimeout(PATIENCE)
         return ours
 
-    def say(self, wish: Wish, *sockets: socket.socket) -> None:
+    def say(self, wish: GateRequest, *sockets: socket.socket) -> None:
         socket.send_fds(self.warden, [wish.encoded()], [sock.fileno() for sock in sockets])
 
-    def open(self, number: int, host: str, port: int) -> Answer:
-        self.say(Wish(OPEN, number, 1, port, host))
+    def open(self, number: int, host: str, port: int) -> GateAnswer:
+        self.say(GateRequest(OPEN, number, 1, port, host))
         return parse_answer(self.warden.recv(LONGEST))
 
     def tunnel(self, host: str, port: int, tag: int = 1) -> socket.socket:
@@ -150,13 +160,13 @@ def test_a_carried_connection() -> None:
     with echo() as port, session() as world:
         assert world.open(1, "localhost", port).errno == 0
         ours, theirs = socket.socketpair()
-        world.say(Wish(JOIN, 1), theirs)
+        world.say(GateRequest(JOIN, 1), theirs)
         theirs.close()
         with ours:
             ours.sendall(b"\0ping")
             assert ours.recv(5) == b"\0ping"
         refused = world.open(2, "evil.test", 443)
-        assert refused == Answer(2, ECONNREFUSED, "evil.test", message=NO.message, code="denied")
+        assert refused == GateAnswer(2, ECONNREFUSED, "evil.test", message=NO.message, code="denied")
 
 
 def test_who_asks_is_known_to_the_rules() -> None:
@@ -191,7 +201,7 @@ def test_what_stands_is_not_asked_for_again(tmp_path: Path) -> None:
             """What the program hears, and how often the rules were asked for that."""
             asked.clear()
             answer = world.open(number, "127.0.0.1", port)
-            world.say(Wish(DROP, number))
+            world.say(GateRequest(DROP, number))
             return answer.errno, len(asked)
 
         assert [said(number) for number in range(4)] == [(0, 1), (0, 1), (0, 0), (0, 0)]
@@ -218,9 +228,9 @@ def patient() -> Iterator[tuple[Session, threading.Event, threading.Event]]:
 
 def test_a_way_that_nobody_waits_for_is_dropped() -> None:
     with patient() as (world, asked, gone):
-        world.say(Wish(OPEN, 1, 1, 443, "a.test"))
+        world.say(GateRequest(OPEN, 1, 1, 443, "a.test"))
         assert asked.wait(PATIENCE)
-        world.say(Wish(DROP, 1))
+        world.say(GateRequest(DROP, 1))
         assert gone.wait(PATIENCE)
         assert world.recorded.acquire(timeout=PATIENCE) and "not wait" in world.records[0].message
 
@@ -394,10 +404,10 @@ def test_many_hosts_at_once_make_few_threads() -> None:
     wanted = most + 300
     with session(decide, ask) as world:
         for number in range(wanted):
-            world.say(Wish(OPEN, number, 1, 443, f"h{number}.test"))
+            world.say(GateRequest(OPEN, number, 1, 443, f"h{number}.test"))
         refused = [parse_answer(world.warden.recv(LONGEST)) for _ in range(wanted - most)]
         assert {each.message for each in refused} == {TOO_MANY}
-        world.say(Wish(OPEN, wanted, 2, 443, "other.test"))
+        world.say(GateRequest(OPEN, wanted, 2, 443, "other.test"))
         wait_until(lambda: len(threads) == most + 1)
         assert len(threads) <= MOST_ASKING
         answer.set()

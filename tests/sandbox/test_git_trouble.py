@@ -9,14 +9,14 @@ import pytest
 
 from pinfold.model.protected_names import Match, NameRule
 from pinfold.sandbox.linux.warden import late_mounts
-from pinfold.sandbox.linux.warden.git import Git
+from pinfold.sandbox.linux.warden.git import GitExemption
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.paths import Place, Spot
-from pinfold.sandbox.linux.warden.peers import Neighbours
-from pinfold.sandbox.linux.warden.rules import Judge, Wish
+from pinfold.sandbox.linux.warden.paths import ParentDirectory, PathTarget
+from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.rules import NameCheck, ProtectedChange
 
 
-class Waiting:
+class BlockingConnects:
     def is_waiting(self) -> bool:
         return True
 
@@ -40,20 +40,20 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(late_mounts, "create", none_left)
     (tmp_path / "config.lock").write_text("[user]\n\tname = A\n")
     directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    place = Place(str(tmp_path), True, False, None, {}, True)
-    spot, lock = (Spot(directory, place, name, name.decode()) for name in (b"config", b"config.lock"))
-    judging = Noting()
+    place = ParentDirectory(str(tmp_path), True, False, None, {}, True)
+    target, lock = (PathTarget(directory, place, name, name.decode()) for name in (b"config", b"config.lock"))
+    checks = Noting()
     match = Match(NameRule(".git/config", "git runs what it names"))
-    neighbours = Neighbours()
+    peers = PeerWardens()
     before = sorted(os.listdir("/proc/self/fd"))
-    git = Git(-1, -1, cast("Judge", judging), neighbours)
+    git = GitExemption(-1, -1, cast("NameCheck", checks), peers)
     with pytest.raises(OSError, match="Too many"):
-        git(cast("Caller", Waiting()), Wish("rename", spot, match, lock))
+        git(cast("Caller", BlockingConnects()), ProtectedChange("rename", target, match, lock))
     assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
     assert os.listdir(tmp_path) == ["config.lock"], "git's to take away"
-    ((operation, path, rule),) = judging.noted
+    ((operation, path, rule),) = checks.noted
     assert (operation, path, rule.name) == ("rename", f"{tmp_path}/config", ".git/config")
     assert "Too many open files" in rule.why and not rule.grantable
-    for descriptor in (directory, neighbours.names):
+    for descriptor in (directory, peers.names):
         os.close(descriptor)
-    neighbours.socket.close()
+    peers.socket.close()

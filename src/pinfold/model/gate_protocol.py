@@ -1,4 +1,4 @@
-"""What a pen's warden and the gate say to each other about a connection. Pure: values to bytes and back.
+"""The messages between a pen's warden and the gate about a connection. Pure: values to bytes and back.
 
 Each message is one datagram of a unix socket that only the two of them hold.
 
@@ -6,9 +6,9 @@ Each message is one datagram of a unix socket that only the two of them hold.
 |---|---|---|---|
 | warden | OPEN: a number, the command's tag, an address and a port | | ANSWER |
 | warden | JOIN: that number | the program's side of the connection | |
-| warden | DROP: that number, nobody waits for it any more | | |
+| warden | DROP: that number, whose caller does not wait any more | | |
 | warden | PROXY: the command's tag | a connection to the proxy | |
-| warden | NAMES: the command's tag, and the port of a socket of its that is to ask for names | | |
+| warden | NAMES: the command's tag, and the port of its socket for DNS queries | | |
 | gate | ANSWER: that number, 0 or an errno; host, rule, code, remedy, who, why | | JOIN or DROP, if 0 |
 """
 
@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 OPEN, JOIN, DROP, PROXY, NAMES = range(1, 6)
 GATE, PROXY_PORT = "198.18.0.1", 3128
-"""Where a pen's programs find their proxy. The range is for benchmarks between devices (RFC 2544)."""
+"""Where a pen's programs find their proxy. The range is reserved for benchmarks between devices (RFC
+2544)."""
 OWN = "198.18.0."
-"""The start of the addresses that are the session's own; above them are those that stand for names."""
+"""The prefix of the session's own addresses; those above it stand for host names."""
 LONGEST = 4096
 LONGEST_NAME = 500
-"""Characters of who said no."""
+"""Characters of the name of the approver that said no."""
 LONGEST_REMEDY = 300
 DNS = 53
 
@@ -30,8 +31,8 @@ _WISH = struct.Struct("=BQQH")
 _ANSWER = struct.Struct("=Qi")
 
 
-class Wish(NamedTuple):
-    """What a warden says."""
+class GateRequest(NamedTuple):
+    """What a warden sends."""
 
     kind: int
     number: int = 0
@@ -43,25 +44,25 @@ class Wish(NamedTuple):
         return _WISH.pack(self.kind, self.number, self.tag, self.port) + self.host.encode()
 
 
-class Answer(NamedTuple):
-    """What the gate says."""
+class GateAnswer(NamedTuple):
+    """What the gate sends."""
 
     number: int
     errno: int = 0
     host: str = ""
-    """What the address stands for."""
+    """The host name that the address stands for."""
     rule: str = ""
     answered: str = ""
-    """Who said no, if somebody was asked."""
+    """The approver that said no, if a person was asked."""
     message: str = ""
     code: str = ""
-    """As `ViolationCode` has it."""
+    """A `ViolationCode`."""
     remedy: str = ""
     asked_at: str = ""
-    """As `AskedAt` has it."""
+    """An `AskedAt`."""
 
     def encoded(self) -> bytes:
-        """The message is last, since it alone may be cut; who answers may call themselves anything."""
+        """The message is last, since only it may be cut; an approver's name may be anything."""
         answered = self.answered[:LONGEST_NAME].replace("\0", "")
         remedy = self.remedy[:LONGEST_REMEDY].replace("\0", "")
         parts = (self.host, self.rule, self.code, remedy, self.asked_at, answered, self.message)
@@ -69,15 +70,15 @@ class Answer(NamedTuple):
         return (_ANSWER.pack(self.number, self.errno) + text)[:LONGEST]
 
 
-def parse_wish(data: bytes) -> Wish:
-    """Preconditions: `Wish.encoded` wrote it."""
+def parse_request(data: bytes) -> GateRequest:
+    """Preconditions: `GateRequest.encoded` wrote it."""
     kind, number, tag, port = _WISH.unpack_from(data)
-    return Wish(kind, number, tag, port, data[_WISH.size :].decode())
+    return GateRequest(kind, number, tag, port, data[_WISH.size :].decode())
 
 
-def parse_answer(data: bytes) -> Answer:
-    """Preconditions: `Answer.encoded` wrote it."""
+def parse_answer(data: bytes) -> GateAnswer:
+    """Preconditions: `GateAnswer.encoded` wrote it."""
     number, errno = _ANSWER.unpack_from(data)
     text = data[_ANSWER.size :].decode("utf-8", "replace")
     host, rule, code, remedy, asked_at, answered, message = text.split("\0", 6)
-    return Answer(number, errno, host, rule, answered, message, code, remedy, asked_at)
+    return GateAnswer(number, errno, host, rule, answered, message, code, remedy, asked_at)

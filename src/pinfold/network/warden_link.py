@@ -9,7 +9,17 @@ import os
 import socket
 from contextlib import suppress
 
-from pinfold.model.gate_protocol import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_wish
+from pinfold.model.gate_protocol import (
+    DROP,
+    JOIN,
+    LONGEST,
+    NAMES,
+    OPEN,
+    PROXY,
+    GateAnswer,
+    GateRequest,
+    parse_request,
+)
 from pinfold.network.connection import GateConnection
 from pinfold.network.gate import Gate
 from pinfold.network.limits import GateLimits
@@ -39,46 +49,46 @@ class WardenLink:
             if not data:
                 self.close()
                 return
-            self._handle(parse_wish(data), descriptors)
+            self._handle(parse_request(data), descriptors)
 
-    def _handle(self, wish: Wish, descriptors: list[int]) -> None:
-        if wish.kind == OPEN:
-            way = self._gate.open_at_once(wish.host, wish.port, self._tag(wish))
+    def _handle(self, request: GateRequest, descriptors: list[int]) -> None:
+        if request.kind == OPEN:
+            way = self._gate.open_at_once(request.host, request.port, self._tag(request))
             if way:
-                self._answer(wish, way)
+                self._answer(request, way)
             else:
-                self._opening[wish.number] = self._loop.create_task(self._open(wish))
-        elif wish.kind == JOIN and descriptors and wish.number in self._opened:
-            self._gate.join(self._opened.pop(wish.number), socket.socket(fileno=descriptors.pop()))
-        elif wish.kind == DROP:
-            self._drop(wish.number)
-        elif wish.kind == PROXY and descriptors:
-            self._gate.take(socket.socket(fileno=descriptors.pop()), self._tag(wish))
-        elif wish.kind == NAMES:
-            self._gate.resolver.learn(wish.port, self._tag(wish))
+                self._opening[request.number] = self._loop.create_task(self._open(request))
+        elif request.kind == JOIN and descriptors and request.number in self._opened:
+            self._gate.join(self._opened.pop(request.number), socket.socket(fileno=descriptors.pop()))
+        elif request.kind == DROP:
+            self._drop(request.number)
+        elif request.kind == PROXY and descriptors:
+            self._gate.take(socket.socket(fileno=descriptors.pop()), self._tag(request))
+        elif request.kind == NAMES:
+            self._gate.resolver.learn(request.port, self._tag(request))
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _tag(self, wish: Wish) -> str:
-        return f"{self._name}.{wish.tag:x}"
+    def _tag(self, request: GateRequest) -> str:
+        return f"{self._name}.{request.tag:x}"
 
-    async def _open(self, wish: Wish) -> None:
+    async def _open(self, request: GateRequest) -> None:
         try:
-            way = await self._gate.open(wish.host, wish.port, self._tag(wish))
+            way = await self._gate.open(request.host, request.port, self._tag(request))
         finally:
-            self._opening.pop(wish.number, None)
-        self._answer(wish, way)
+            self._opening.pop(request.number, None)
+        self._answer(request, way)
 
-    def _answer(self, wish: Wish, way: GateConnection) -> None:
+    def _answer(self, request: GateRequest, way: GateConnection) -> None:
         if way.refusal:
             no = way.refusal
-            self._send(_refusing(wish.number, way.host, no))
+            self._send(_refusing(request.number, way.host, no))
         else:
-            self._opened[wish.number] = way
-            self._loop.call_later(self._limits.held, self._drop, wish.number)
-            self._send(Answer(wish.number, 0, way.host))
+            self._opened[request.number] = way
+            self._loop.call_later(self._limits.held, self._drop, request.number)
+            self._send(GateAnswer(request.number, 0, way.host))
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: GateAnswer) -> None:
         # A warden that does not read for thousands of answers is none: what waits for it is dropped later.
         with suppress(OSError):
             self._warden.send(answer.encoded())
@@ -101,7 +111,7 @@ class WardenLink:
             self._drop(number)
 
 
-def _refusing(number: int, host: str, no: Refusal) -> Answer:
-    return Answer(
+def _refusing(number: int, host: str, no: Refusal) -> GateAnswer:
+    return GateAnswer(
         number, no.why.errno, host, no.rule, no.answered, no.message, no.why.code, no.remedy, no.asked_at
     )

@@ -12,13 +12,13 @@ from pinfold.sandbox.seccomp.bpf import (
     ALL_BITS,
     ENOSYS,
     RETURN,
+    CallRule,
     Condition,
     Instruction,
-    Rule,
     compile_rules,
     errno,
 )
-from pinfold.sandbox.seccomp.emulate import Data, dump, run
+from pinfold.sandbox.seccomp.emulate import CallData, dump, run
 
 words = st.sampled_from([0, 1, 2, 3, 0x10, 0x80000000, ALL_BITS])
 conditions = st.builds(
@@ -31,7 +31,7 @@ conditions = st.builds(
 )
 names = st.sampled_from(["read", "write", "open", "openat", "clone", "clone3", "listns", "socket"])
 rules = st.builds(
-    Rule,
+    CallRule,
     st.lists(names, min_size=1, max_size=4).map(tuple),
     st.sampled_from([errno(1), errno(95), RET_USER_NOTIF, RET_ALLOW]),
     st.lists(conditions, max_size=3).map(tuple),
@@ -39,7 +39,7 @@ rules = st.builds(
 halves = st.builds(lambda low, high: low | high << 32, words, words)
 
 
-def judge(all_rules: list[Rule], name: str, arguments: tuple[int, ...]) -> int:
+def judge(all_rules: list[CallRule], name: str, arguments: tuple[int, ...]) -> int:
     """What the rules say, read aloud."""
     for rule in all_rules:
         if name in rule.calls and all(holds(condition, arguments) for condition in rule.when):
@@ -60,18 +60,18 @@ def holds(condition: Condition, arguments: tuple[int, ...]) -> bool:
     names | st.just(""),
 )
 def test_the_program_says_what_the_rules_say(
-    all_rules: list[Rule], name: str, arguments: tuple[int, ...], architecture: str, most_frequent: str
+    all_rules: list[CallRule], name: str, arguments: tuple[int, ...], architecture: str, most_frequent: str
 ) -> None:
     if name not in NUMBERS[architecture]:
         return
-    data = Data(NUMBERS[architecture][name], AUDIT_ARCH[architecture], 0, arguments)
+    data = CallData(NUMBERS[architecture][name], AUDIT_ARCH[architecture], 0, arguments)
     program = compile_rules(all_rules, architecture, most_frequent)
     assert run(program, data) == judge(all_rules, name, arguments)
 
 
 @given(st.lists(rules, max_size=8), st.sampled_from(ARCHITECTURES), names)
 def test_every_jump_goes_forward_and_lands(
-    all_rules: list[Rule], architecture: str, most_frequent: str
+    all_rules: list[CallRule], architecture: str, most_frequent: str
 ) -> None:
     program = compile_rules(all_rules, architecture, most_frequent)
     for place, line in enumerate(program):
@@ -101,31 +101,31 @@ CHECKS = [
 
 @pytest.mark.parametrize(("number", "architecture", "action"), CHECKS)
 def test_what_is_checked_before_any_rule(number: int, architecture: int, action: int) -> None:
-    assert run(NO_RULES, Data(number, architecture)) == action
+    assert run(NO_RULES, CallData(number, architecture)) == action
 
 
 def test_a_misspelt_call_is_an_error() -> None:
     with pytest.raises(ValueError, match="`opneat`"):
-        compile_rules([Rule(("opneat",), errno(1))], "x86_64")
+        compile_rules([CallRule(("opneat",), errno(1))], "x86_64")
 
 
 def test_a_call_the_architecture_never_had_is_left_out() -> None:
-    assert compile_rules([Rule(("open",), errno(1))], "aarch64") == compile_rules([], "aarch64")
+    assert compile_rules([CallRule(("open",), errno(1))], "aarch64") == compile_rules([], "aarch64")
 
 
 def test_an_unknown_instruction_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown instruction 0x1 at 0"):
-        run([Instruction(1, 0, 0, 0)], Data(0, 0))
+        run([Instruction(1, 0, 0, 0)], CallData(0, 0))
 
 
 def test_the_data_is_the_kernels() -> None:
-    data = Data(-1, 2, 3, (4, -1))
+    data = CallData(-1, 2, 3, (4, -1))
     assert data.packed() == struct.pack("=iI7Q", -1, 2, 3, 4, (1 << 64) - 1, 0, 0, 0, 0)
 
 
 def test_the_dump() -> None:
     connected = Condition(1, (1, 5), 0xF, none_of=True)
-    rule = Rule(("socket",), errno(95), (connected, Condition(2, (0,), upper=True)))
+    rule = CallRule(("socket",), errno(95), (connected, Condition(2, (0,), upper=True)))
     text = [line.split(maxsplit=1)[1] for line in dump(compile_rules([rule], "aarch64")).splitlines()]
     assert text[:7] == [
         "load architecture",

@@ -23,7 +23,7 @@ import pytest
 from pinfold.kernel import process, seccomp, syscall_numbers
 from pinfold.kernel.syscall import system_call
 from pinfold.sandbox.seccomp import profile as english
-from pinfold.sandbox.seccomp.profile import UnixSockets, Warden, profile
+from pinfold.sandbox.seccomp.profile import UnixSockets, WardenMode, profile
 from tests.kernel.child import USERS, DiedError, errno_of, in_child
 
 HERE = syscall_numbers.MACHINE
@@ -39,7 +39,7 @@ pytestmark = [
 
 def confine(unix: UnixSockets = UnixSockets.STREAMS) -> None:
     process.set_no_new_privs()
-    seccomp.install(seccomp.pack(profile(HERE, Warden.ABSENT, unix)))
+    seccomp.install(seccomp.pack(profile(HERE, WardenMode.ABSENT, unix)))
 
 
 def confined(action: Act, uid: int | None = None, unix: UnixSockets = UnixSockets.STREAMS) -> int:
@@ -234,7 +234,7 @@ def test_without_a_listener_what_the_warden_is_asked_fails(uid: int) -> None:
 
     def inside() -> list[int]:
         process.set_no_new_privs()
-        os.close(seccomp.install(seccomp.pack(profile(HERE, Warden.PRESENT, UnixSockets.STREAMS)), flags))
+        os.close(seccomp.install(seccomp.pack(profile(HERE, WardenMode.PRESENT, UnixSockets.STREAMS)), flags))
         os.close(os.open("/etc/passwd", os.O_RDONLY))
         return [errno_of(act) for _, act in NOTIFIED]
 
@@ -249,7 +249,7 @@ def test_a_fatal_signal_ends_a_call_that_waits() -> None:
         flags = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
         if not seccomp.has_flags(flags):
             os.kill(os.getpid(), signal.SIGALRM)
-        seccomp.install(seccomp.pack(profile(HERE, Warden.PRESENT, UnixSockets.STREAMS)), flags)
+        seccomp.install(seccomp.pack(profile(HERE, WardenMode.PRESENT, UnixSockets.STREAMS)), flags)
         os.mkdir("/proc/none")
 
     with pytest.raises(DiedError, match="SIGALRM"):

@@ -11,19 +11,19 @@ import pytest
 
 from pinfold.kernel.syscall_numbers import ARCHITECTURES, NUMBERS
 from pinfold.sandbox.seccomp.emulate import call, dump
-from pinfold.sandbox.seccomp.profile import Reads, UnixSockets, Warden, profile, rules
+from pinfold.sandbox.seccomp.profile import ReadNotices, UnixSockets, WardenMode, profile, rules
 
 GOLDEN = Path(__file__).parent / "golden"
-VARIANTS = list(product(ARCHITECTURES, Warden, UnixSockets))
+VARIANTS = list(product(ARCHITECTURES, WardenMode, UnixSockets))
 HIGH = 1 << 32
 """A bit in the upper half of a register, which the kernel drops from an int."""
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize(
-    ("warden", "unix"), [(Warden.ABSENT, UnixSockets.PAIRS), (Warden.PRESENT, UnixSockets.STREAMS)]
+    ("warden", "unix"), [(WardenMode.ABSENT, UnixSockets.PAIRS), (WardenMode.PRESENT, UnixSockets.STREAMS)]
 )
-def test_golden(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+def test_golden(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
     path = GOLDEN / f"{architecture}-{warden.value}-{unix.value}.txt"
     text = dump(profile(architecture, warden, unix))
     if os.environ.get("PINFOLD_GOLDEN") == "write":
@@ -158,32 +158,34 @@ NOTIFIED = [
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_is_always_so(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+def test_what_is_always_so(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
     program = profile(architecture, warden, unix)
     for name, arguments, expected in ALWAYS:
         assert call(program, architecture, name, *arguments) == expected, (name, arguments)
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_the_warden_is_asked(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+def test_what_the_warden_is_asked(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
     program = profile(architecture, warden, unix)
     for name, arguments, expected in NOTIFIED:
         if name in NUMBERS[architecture]:
-            wanted = expected if warden is not Warden.ABSENT else "allow"
+            wanted = expected if warden is not WardenMode.ABSENT else "allow"
             assert call(program, architecture, name, *arguments) == wanted, (name, arguments)
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_is_asked_about_by_those_who_ask(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+def test_what_is_asked_about_by_those_who_ask(
+    architecture: str, warden: WardenMode, unix: UnixSockets
+) -> None:
     program = profile(architecture, warden, unix)
     for flags in (1, 2, 3, 0o2001, HIGH | 1):
-        wanted = "notify" if warden is Warden.ASKING else "allow"
+        wanted = "notify" if warden is WardenMode.ASKING else "allow"
         assert call(program, architecture, "openat", 0, 0, flags) == wanted, flags
         if "open" in NUMBERS[architecture]:
             assert call(program, architecture, "open", 0, flags) == wanted, flags
     for name in ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2"):
         if name in NUMBERS[architecture]:
-            wanted = "notify" if warden is Warden.ASKING else "allow"
+            wanted = "notify" if warden is WardenMode.ASKING else "allow"
             assert call(program, architecture, name) == wanted, name
     for name, at in (("access", 1), ("faccessat", 2), ("faccessat2", 2)):
         if name in NUMBERS[architecture]:
@@ -196,7 +198,7 @@ def test_what_is_asked_about_by_those_who_ask(architecture: str, warden: Warden,
                 (6, True),
                 (7, True),
             ):
-                wanted = "notify" if is_told and warden is Warden.ASKING else "allow"
+                wanted = "notify" if is_told and warden is WardenMode.ASKING else "allow"
                 assert call(program, architecture, name, *[0] * at, mode) == wanted, (name, mode)
     # A refusal outranks the question.
     for name in ("fchmodat", "fchmodat2"):
@@ -206,9 +208,11 @@ def test_what_is_asked_about_by_those_who_ask(architecture: str, warden: Warden,
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_reads_are_noted_where_somebody_listens(architecture: str, warden: Warden, unix: UnixSockets) -> None:
-    noting = profile(architecture, warden, unix, Reads.NOTED)
-    wanted = "allow" if warden is Warden.ABSENT else "notify"
+def test_reads_are_noted_where_somebody_listens(
+    architecture: str, warden: WardenMode, unix: UnixSockets
+) -> None:
+    noting = profile(architecture, warden, unix, ReadNotices.NOTED)
+    wanted = "allow" if warden is WardenMode.ABSENT else "notify"
     for flags in (0, 0o2000000, 0o200000, 1, 2, 0o1000):
         assert call(noting, architecture, "openat", 0, 0, flags) == wanted
         if "open" in NUMBERS[architecture]:
@@ -223,8 +227,8 @@ def test_reads_are_noted_where_somebody_listens(architecture: str, warden: Warde
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("warden", Warden)
-def test_unix_sockets_need_a_judge(architecture: str, warden: Warden) -> None:
+@pytest.mark.parametrize("warden", WardenMode)
+def test_unix_sockets_need_a_judge(architecture: str, warden: WardenMode) -> None:
     pairs = profile(architecture, warden, UnixSockets.PAIRS)
     streams = profile(architecture, warden, UnixSockets.STREAMS)
     assert call(pairs, architecture, "socket", 1, 1, 0) == "EAFNOSUPPORT"
@@ -233,12 +237,12 @@ def test_unix_sockets_need_a_judge(architecture: str, warden: Warden) -> None:
 
 
 def test_the_refusing_member_is_the_default() -> None:
-    first = next(iter(Warden)), next(iter(UnixSockets)), next(iter(Reads))
+    first = next(iter(WardenMode)), next(iter(UnixSockets)), next(iter(ReadNotices))
     assert profile("x86_64") == profile("x86_64", *first)
 
 
 def test_every_rule_names_calls() -> None:
-    assert all(rule.calls for rule in rules(Warden.PRESENT, UnixSockets.PAIRS))
+    assert all(rule.calls for rule in rules(WardenMode.PRESENT, UnixSockets.PAIRS))
 
 
 ORDINARY = {
@@ -253,7 +257,7 @@ ORDINARY = {
 @pytest.mark.parametrize("name", ["socket", "socketpair"])
 def test_no_socket_loads_a_module(architecture: str, name: str) -> None:
     """Whatever is no ordinary socket is refused before the kernel looks for it."""
-    program = profile(architecture, Warden.PRESENT, UnixSockets.STREAMS)
+    program = profile(architecture, WardenMode.PRESENT, UnixSockets.STREAMS)
     protocols = (*range(20), 33, 41, 47, 58, 132, 136, 255, 256, 262, -1)
     for family in (*range(48), -1):
         for kind in range(16):
@@ -279,5 +283,5 @@ BY_NAME = [
 def test_no_option_loads_a_module(
     architecture: str, name: str, arguments: tuple[int, ...], expected: str
 ) -> None:
-    program = profile(architecture, Warden.PRESENT, UnixSockets.STREAMS)
+    program = profile(architecture, WardenMode.PRESENT, UnixSockets.STREAMS)
     assert call(program, architecture, name, *arguments) == expected

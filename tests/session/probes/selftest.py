@@ -76,10 +76,10 @@ def no_fence_holds_nothing() -> None:
         for finding in findings
         if finding.outcome == "untried" or finding.detail.endswith(LACKING)
     }
-    assert len(lacking - fenced_only()) <= MOST_LACKING, told(findings)
+    assert len(lacking - sandboxed_only()) <= MOST_LACKING, told(findings)
     root = {finding.name for finding in findings if finding.needs_root and os.geteuid()}
     failed = {finding.name for finding in findings} - names(findings, "through")
-    assert failed <= lacking | root | fenced_only(), told(findings)
+    assert failed <= lacking | root | sandboxed_only(), told(findings)
     assert len(names(findings, "through")) >= 75
     nothing_left()
 
@@ -90,8 +90,8 @@ def require_fence() -> None:
         sys.exit(77)
 
 
-def fenced_only() -> set[str]:
-    return {attack.name for attack in ATTACKS.values() if attack.fenced_only}
+def sandboxed_only() -> set[str]:
+    return {attack.name for attack in ATTACKS.values() if attack.sandboxed_only}
 
 
 def names(findings: list[AttackResult], outcome: str) -> set[str]:

@@ -16,7 +16,7 @@ import pinfold
 from pinfold.diagnose.selftest.scratch import Scratch, changed, snapshot
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.attacks.attack import Attack, Stage
+from pinfold.sandbox.attacks.attack import Attack, AttackStage
 from pinfold.sandbox.attacks.processes import LOCK, STOP
 from pinfold.sandbox.attacks.runner import ATTACKS, HELD, THROUGH, UNTRIED
 from pinfold.sandbox.backend import Backend, Request, Result, Session
@@ -63,10 +63,10 @@ def attack_all(backend: Backend, scratch: Scratch) -> Iterator[AttackResult]:
 
 
 def _group(
-    backend: Backend, session: Session, scratch: Scratch, stage: Stage, attacks: tuple[Attack, ...]
+    backend: Backend, session: Session, scratch: Scratch, stage: AttackStage, attacks: tuple[Attack, ...]
 ) -> Iterator[AttackResult]:
     """Attacks that one process can try together; if anything came of them, each again by itself."""
-    if len(attacks) > 1 and stage is Stage.AFTER:
+    if len(attacks) > 1 and stage is AttackStage.AFTER:
         answers = _said(session.run(_request(attacks, scratch)))
         if not scratch.harm() and all(attack.name in answers for attack in attacks):
             yield from (_finding(attack, *answers[attack.name]) for attack in attacks)
@@ -134,14 +134,14 @@ def _replaced(_: Backend, session: Session, scratch: Scratch, attack: Attack) ->
 
 
 StageRunner = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
-STAGES: dict[Stage, StageRunner] = {
-    Stage.AFTER: _after,
-    Stage.TWICE: _twice,
-    Stage.OTHER: _other,
-    Stage.TIMEOUT: _timeout,
-    Stage.CLOSE: _close,
-    Stage.LEFTOVERS: _leftovers,
-    Stage.REPLACED: _replaced,
+STAGES: dict[AttackStage, StageRunner] = {
+    AttackStage.AFTER: _after,
+    AttackStage.TWICE: _twice,
+    AttackStage.OTHER: _other,
+    AttackStage.TIMEOUT: _timeout,
+    AttackStage.CLOSE: _close,
+    AttackStage.LEFTOVERS: _leftovers,
+    AttackStage.REPLACED: _replaced,
 }
 
 

@@ -1,8 +1,8 @@
-"""What an attack is, and what it is let loose on.
+"""What an attack is, and what it may attack.
 
-An attack that succeeds returns what it got; one that is refused lets the kernel's OSError out; one that
-cannot be tried here raises `Untried`. What only the outside can see (a file that changed, a message that
-arrived, a process that lives on) is judged there, whatever the attack says.
+An attack that succeeds returns what it got. A denied one lets the kernel's OSError through. One that cannot
+be tried here raises `Untried`. Some effects only show outside (a changed file, a message that arrived, a
+process that still lives): those are checked there, whatever the attack reports.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 BOUNDARY = "boundary"
-"""Stands for the claim of an attack on what every claim rests on: the kernel's boundary itself."""
+"""The claim of attacks on the kernel's boundary itself, which all other claims rest on."""
 HIDDEN = "hidden_stays_hidden"
 PROTECTED = "protected_stays_protected"
 PACKETS = "no_name_no_packet"
@@ -23,20 +23,20 @@ MODULES = "no_socket_loads_a_module"
 SHARES = "no_command_takes_what_all_share"
 
 
-class Stage(Enum):
-    """When the outside looks whether an attack got through."""
+class AttackStage(Enum):
+    """When the self-test checks from outside whether an attack succeeded."""
 
     AFTER = "once it has ended"
     TWICE = "once it has ended, and once it was run again by another command"
     TIMEOUT = "once it was ended by its time limit"
     CLOSE = "once its session was closed"
     OTHER = "by a command of another sandbox, after one that prepared it"
-    LEFTOVERS = "before, while and after its pen stands"
-    REPLACED = "by the next command, in the pen that replaces the one it broke"
+    LEFTOVERS = "before, while and after its sandbox exists"
+    REPLACED = "by the next command, in the sandbox that replaces the broken one"
 
 
 class World(NamedTuple):
-    """What there is to attack; every field survives JSON."""
+    """The targets of attacks; every field survives JSON."""
 
     work: str
     """The workspace, writable."""
@@ -44,30 +44,30 @@ class World(NamedTuple):
     outside: str
     """A directory beside the workspace."""
     secret: str
-    """The text that all hidden things contain."""
+    """The text that all hidden files contain."""
     machine: list[str]
-    """Files with the secret in the machine's own /tmp, /var/tmp and /dev/shm."""
+    """Files with the secret in the host's own /tmp, /var/tmp and /dev/shm."""
     victim: int
     """A process of the same user."""
     tcp: list[tuple[str, int]]
-    """Listeners: on the loopbacks, then on the machine's own address if it has one."""
+    """Listeners: on the loopbacks, then on the host's own address if it has one."""
     udp: int
     abstract: str
     terminal: str
     descriptor: int
     """An inheritable descriptor of a file with the secret."""
     namespaces: dict[str, str]
-    """Those of the process that attacks, by the names of /proc/self/ns."""
+    """The attacker's own namespaces outside, by the names of /proc/self/ns."""
     variable: str
     """An environment variable with the secret."""
 
 
 class Untried(Exception):  # noqa: N818
-    """It cannot be tried here; the text says why."""
+    """The attack cannot be tried here; the text says why."""
 
 
 def prepare(step: Callable[[], object]) -> None:
-    """Takes a step that is allowed and that the attack needs: refused, it must not pass for the attack."""
+    """Takes an allowed step that the attack needs. If it fails, that must not count as denying the attack."""
     try:
         step()
     except FileExistsError:
@@ -82,13 +82,13 @@ class Attack(NamedTuple):
     claim: str
     run: Callable[[World], str | None]
     needs_root: bool
-    """Without a fence it works for root alone."""
-    fenced_only: str
-    """Why it proves nothing without a fence; mostly empty."""
-    stage: Stage
+    """Without a sandbox only root can do it."""
+    sandboxed_only: str
+    """Why the attack proves nothing without a sandbox; usually empty."""
+    stage: AttackStage
 
 
-ENTERED: dict[str, Attack] = {}
+REGISTERED: dict[str, Attack] = {}
 
 
 def attack(
@@ -96,14 +96,14 @@ def attack(
     claim: str = BOUNDARY,
     *,
     needs_root: bool = False,
-    fenced_only: str = "",
-    stage: Stage = Stage.AFTER,
+    sandboxed_only: str = "",
+    stage: AttackStage = AttackStage.AFTER,
 ) -> Callable[[Callable[[World], str | None]], Callable[[World], str | None]]:
-    """Enters a function as an attack of its name."""
+    """Registers a function as the attack of its name."""
 
-    def enter(run: Callable[[World], str | None]) -> Callable[[World], str | None]:
+    def register(run: Callable[[World], str | None]) -> Callable[[World], str | None]:
         name = run.__name__
-        ENTERED[name] = Attack(name, tries, claim, run, needs_root, fenced_only, stage)
+        REGISTERED[name] = Attack(name, tries, claim, run, needs_root, sandboxed_only, stage)
         return run
 
-    return enter
+    return register

@@ -1,7 +1,7 @@
-"""Writing where nothing may be written: beside the workspace, in the home, on the machine.
+"""Attacks that write where a command may not: beside the workspace, in the home, on the host.
 
-Facts: Landlock knows nothing of chmod, utimes and xattrs, so those show whether the mounts are read-only;
-a read-only mount does not stop a write to a FIFO, so that shows Landlock.
+Facts: Landlock does not cover chmod, utimes and xattrs, so those test whether the mounts are read-only. A
+read-only mount does not stop a write to a FIFO, so that tests Landlock.
 """
 
 import os
@@ -21,7 +21,7 @@ def write(path: str, flags: int = WRITE) -> str:
 
 
 def opened(path: str) -> str:
-    """Opens for writing and writes nothing: enough to show, and harmless."""
+    """Opens for writing and writes nothing: enough as proof, and harmless."""
     os.close(os.open(path, WRITE))
     return f"opened {path} for writing"
 
@@ -36,30 +36,30 @@ def overwrite_outside(world: World) -> str:
     return write(f"{world.outside}/file")
 
 
-@attack("the same by a path through ..")
+@attack("write to a file beside the workspace by a path through ..")
 def write_by_dots(world: World) -> str:
     return write(f"{world.work}/../outside/file")
 
 
-@attack("the same by /proc/self/root")
+@attack("write to a file beside the workspace by /proc/self/root")
 def write_by_proc_root(world: World) -> str:
     return write(f"/proc/self/root{world.outside}/file")
 
 
-@attack("the same by a symbolic link in the workspace")
+@attack("write to a file beside the workspace by a symbolic link in it")
 def write_by_symlink(world: World) -> str:
     link = f"{world.work}/symlink"
     prepare(lambda: os.symlink(f"{world.outside}/file", link))
     return write(link)
 
 
-@attack("the same by a hard link made in the workspace")
+@attack("write to a file beside the workspace by a hard link made in it")
 def write_by_hard_link(world: World) -> str:
     os.link(f"{world.outside}/file", f"{world.work}/hard-link")
     return write(f"{world.work}/hard-link")
 
 
-@attack("the same by a descriptor opened for reading, reopened for writing")
+@attack("write to a file beside the workspace by reopening a descriptor that reads it")
 def write_by_reopening(world: World) -> str:
     reading = os.open(f"{world.outside}/file", os.O_RDONLY)
     return write(f"/proc/self/fd/{reading}")
@@ -90,10 +90,10 @@ def make_directory_outside(world: World) -> str:
     return "made it"
 
 
-@attack("cut off a file beside the workspace")
+@attack("truncate a file beside the workspace")
 def truncate_outside(world: World) -> str:
     os.truncate(f"{world.outside}/file", 1)
-    return "cut it off"
+    return "truncated it"
 
 
 @attack("change the mode of a file beside the workspace")
@@ -115,7 +115,7 @@ def mark_outside(world: World) -> str:
     return "gave it"
 
 
-@attack("write to a FIFO beside the workspace, which somebody reads")
+@attack("write to a FIFO beside the workspace that a process reads")
 def write_to_fifo(world: World) -> str:
     return write(f"{world.outside}/fifo")
 

@@ -1,10 +1,10 @@
-"""Reading what is hidden: files, directories, the machine's /tmp, the environment, descriptors."""
+"""Attacks that read hidden things: files, directories, the host's /tmp, the environment, descriptors."""
 
 import os
 from contextlib import suppress
 
 from pinfold.kernel.syscall import system_call
-from pinfold.sandbox.attacks.attack import HIDDEN, Stage, World, attack, prepare
+from pinfold.sandbox.attacks.attack import HIDDEN, AttackStage, World, attack, prepare
 
 MNT_DETACH = 2
 
@@ -34,33 +34,35 @@ def list_keys(world: World) -> str | None:
     return "listed it" if "id_ed25519" in os.listdir(f"{world.home}/.ssh") else None
 
 
-@attack("read it by /proc/self/cwd", HIDDEN)
+@attack("read a hidden file by /proc/self/cwd", HIDDEN)
 def read_by_proc_cwd(world: World) -> str | None:
     os.chdir(world.work)
     return read("/proc/self/cwd/.env", world)
 
 
-@attack("read it by a hard link", HIDDEN)
+@attack("read a hidden file by a hard link", HIDDEN)
 def read_by_hard_link(world: World) -> str | None:
     os.link(f"{world.work}/.env", f"{world.work}/env-link")
     return read(f"{world.work}/env-link", world)
 
 
-@attack("read it by a symbolic link", HIDDEN)
+@attack("read a private key by a symbolic link", HIDDEN)
 def read_by_symlink(world: World) -> str | None:
     link = f"{world.work}/key-link"
     prepare(lambda: os.symlink(f"{world.home}/.ssh/id_ed25519", link))
     return read(link, world)
 
 
-@attack("read it after moving the directory above, at once or later", HIDDEN, stage=Stage.TWICE)
+@attack(
+    "read a hidden file after moving the directory above, at once or later", HIDDEN, stage=AttackStage.TWICE
+)
 def read_after_move(world: World) -> str | None:
     with suppress(FileNotFoundError):
         os.rename(f"{world.work}/config", f"{world.work}/config-moved")
     return read(f"{world.work}/config-moved/deep/.env", world)
 
 
-@attack("read it after taking away what covers it", HIDDEN)
+@attack("read a hidden file after unmounting what covers it", HIDDEN)
 def read_after_unmount(world: World) -> str | None:
     with suppress(OSError):
         system_call("umount2", os.fsencode(f"{world.work}/.env"), MNT_DETACH)
@@ -99,7 +101,7 @@ def read_other_environments(world: World) -> str | None:
 @attack(
     "read a secret by a descriptor left open",
     HIDDEN,
-    fenced_only="Python closes descriptors when it starts a program",
+    sandboxed_only="Python closes descriptors when it starts a program",
 )
 def read_descriptor(world: World) -> str | None:
     return read(f"/proc/self/fd/{world.descriptor}", world)

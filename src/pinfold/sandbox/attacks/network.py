@@ -1,7 +1,7 @@
-"""Reaching the network and the machine's own sockets.
+"""Attacks that reach the network and the host's own sockets.
 
-Facts: a network namespace closes addresses and abstract names, and does not close sockets that have a path;
-a datagram names its receiver in each send, so it needs no connect.
+Facts: a network namespace closes addresses and abstract names, but not sockets that have a path. A datagram
+names its receiver in each send, so it needs no connect.
 """
 
 import os
@@ -12,7 +12,7 @@ from pinfold.sandbox.attacks.attack import PACKETS, Untried, World, attack, prep
 TIMEOUT = 1.0
 NETLINK_UEVENT = 15
 DOCUMENTATION = ("192.0.2.1", 9)
-"""An address that belongs to nobody (RFC 5737)."""
+"""An address that is reserved for documentation (RFC 5737)."""
 
 
 def connect(address: tuple[str, int]) -> str:
@@ -21,7 +21,8 @@ def connect(address: tuple[str, int]) -> str:
 
 
 def near(path: str) -> str:
-    """A socket's name, from its own directory: an address has room for 107 bytes, and a home may be deep."""
+    """A socket's name, from its own directory: an address has room for 107 bytes, and a path may be
+    longer."""
     directory, name = os.path.split(path)
     os.chdir(directory)
     return name
@@ -39,14 +40,14 @@ def connect_loopback(world: World) -> str:
     return connect(world.tcp[0])
 
 
-@attack("the same over IPv6", PACKETS)
+@attack("connect to a server on the machine's loopback over IPv6", PACKETS)
 def connect_loopback_6(world: World) -> str:
     if world.tcp[1][1] == 0:
         raise Untried("this machine has no ::1")
     return connect(world.tcp[1])
 
 
-@attack("connect to it as 0.0.0.0", PACKETS)
+@attack("connect to a server on the machine's loopback as 0.0.0.0", PACKETS)
 def connect_any(world: World) -> str:
     return connect(("0.0.0.0", world.tcp[0][1]))  # noqa: S104  (the attack is this very address)
 
@@ -125,17 +126,17 @@ def connect_stream(world: World) -> str:
     return connect_unix(near(f"{world.outside}/stream"))
 
 
-@attack("the same of the kind seqpacket", PACKETS)
+@attack("connect to a seqpacket unix socket of the machine", PACKETS)
 def connect_seqpacket(world: World) -> str:
     return connect_unix(near(f"{world.outside}/seqpacket"), socket.SOCK_SEQPACKET)
 
 
-@attack("connect to one that lies in the workspace", PACKETS)
+@attack("connect to a unix socket of the machine in the workspace", PACKETS)
 def connect_in_workspace(world: World) -> str:
     return connect_unix(near(f"{world.work}/socket"))
 
 
-@attack("connect to one by a symbolic link", PACKETS)
+@attack("connect to a unix socket of the machine by a symbolic link", PACKETS)
 def connect_by_symlink(world: World) -> str:
     link = f"{world.work}/socket-link"
     prepare(lambda: os.symlink(f"{world.outside}/stream", link))
@@ -154,7 +155,7 @@ def send_unix(world: World) -> str | None:
     return None
 
 
-@attack("the same from a connected pair", PACKETS)
+@attack("send a datagram to a unix socket of the machine from a connected pair", PACKETS)
 def send_from_pair(world: World) -> str | None:
     first, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     first.sendmsg([b"pinfold"], [], 0, near(f"{world.outside}/datagram"))

@@ -1,7 +1,8 @@
-"""Gaining powers: capabilities, namespaces, mounts, devices, and the kernel's less travelled doors.
+"""Attacks that gain privileges: capabilities, namespaces, mounts, devices, and rarely used parts of the
+kernel.
 
-What would change the machine is tried with arguments that cannot: a module from no descriptor, the host's own
-name. The answer that comes after the check of rights (EBADF and its kin) then counts as having got through.
+Calls that would change the machine get arguments that cannot: a module from no descriptor, the host's present
+name. An error that comes after the check of privileges (EBADF and the like) then counts as success.
 """
 
 import errno
@@ -28,17 +29,17 @@ from pinfold.sandbox.attacks.attack import (
 )
 
 BEYOND = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ENOEXEC)
-"""What the kernel says once it no longer asks who we are."""
+"""Errors that come after the kernel's check of privileges."""
 PROCESS_KEYRING = -2
 USER_MODE_ONLY = 1
 HANDLE_BYTES = 128
 IPPROTO_MPTCP = 262
-"""Built in where it is there at all: one that would really be loaded stays loaded."""
+"""Part of the kernel itself if it exists at all: a module that the attack loaded would stay loaded."""
 SO_ATTACH_FILTER = 26
 
 
 def past(call: Callable[[], object]) -> str:
-    """Whether a call came past the check of rights: it works, or fails only by its arguments."""
+    """Runs a call that succeeds, or fails by its arguments alone, once it is past the check of privileges."""
     try:
         call()
     except OSError as error:
@@ -78,7 +79,7 @@ def mount_over(world: World) -> str:
 def remount(world: World) -> str:
     path = f"{world.work}/.vscode"
     if os.geteuid() == 0:
-        # Where nothing is mounted yet, and nobody else sees it.
+        # Where nothing is mounted yet, and no other process sees it.
         namespaces.unshare(namespaces.CLONE_NEWNS)
     else:
         namespaces.unshare(namespaces.CLONE_NEWNS | namespaces.CLONE_NEWUSER)
@@ -120,7 +121,7 @@ def share_network(world: World) -> str | None:
     return _shared("net", world)
 
 
-@attack("share the machine's uts namespace: its name")
+@attack("share the machine's uts namespace, which holds its name")
 def share_uts(world: World) -> str | None:
     return _shared("uts", world)
 
@@ -227,7 +228,7 @@ def open_device(_: World) -> str | None:
 @attack("change the mode of a device of the machine", DEVICES, needs_root=True)
 def change_device(_: World) -> str:
     mode = stat.S_IMODE(os.stat("/dev/full").st_mode)
-    os.chmod("/dev/full", mode)  # to what it is
+    os.chmod("/dev/full", mode)  # to its present mode
     return "changed it"
 
 
@@ -260,7 +261,9 @@ def type_on_terminal(_: World) -> str:
     return "typed"
 
 
-@attack("the same with bits above those that a filter looks at", APPROVES, needs_root=True)
+@attack(
+    "type on a terminal by TIOCSTI, with bits above those that a filter compares", APPROVES, needs_root=True
+)
 def type_with_high_bits(_: World) -> str:
     high = 1 << 32
     letter = buffer(b"x")
@@ -275,7 +278,7 @@ def set_line_discipline(_: World) -> str:
 
 
 def _on_own_terminal(work: Callable[[int], object]) -> None:
-    """On a new terminal that controls a session of ours: nobody else reads what is typed there."""
+    """On a new terminal that controls a session of ours: no other process reads what is typed there."""
     _, slave = os.openpty()  # its other end stays open: closing it would end this very session
     if os.getsid(0) != os.getpid():
         os.setsid()

@@ -1,9 +1,8 @@
-"""Getting from a command of another sandbox what one's own does not give: a directory, with its mounts.
+"""Attacks on other processes: outside the pen, in other sandboxes, and by living on after the end.
 
-Two commands under different policies run each attack. The first leaves a process that sends a directory to
-any client, or whose /proc entries can be read. The second is the attack.
-
-Reaching processes outside, and living on when everything should have ended.
+Some take a directory, with its mounts, from another sandbox. Two commands under different policies run these:
+the first leaves a process that sends a directory to any client, or whose /proc entries can be read; the
+second is the attack.
 """
 
 import errno
@@ -21,7 +20,7 @@ from pinfold.sandbox.attacks.attack import (
     HIDDEN,
     LENDS,
     OUTLIVES,
-    Stage,
+    AttackStage,
     Untried,
     World,
     attack,
@@ -30,7 +29,7 @@ from pinfold.sandbox.attacks.attack import (
 from pinfold.sandbox.attacks.network import TIMEOUT, near
 
 SECONDS = 30
-"""That the first command's process waits for the second."""
+"""Seconds for which the first command's process waits for the second."""
 PID = "lender-pid"
 
 
@@ -67,17 +66,17 @@ def lent_by(world: World, path: str) -> str | None:
     return take(path)
 
 
-@attack("be sent a directory of another sandbox, over a socket with a path", LENDS, stage=Stage.OTHER)
+@attack("be sent a directory of another sandbox, over a socket with a path", LENDS, stage=AttackStage.OTHER)
 def take_by_path(world: World) -> str | None:
     return lent_by(world, near(f"{world.work}/lender"))
 
 
-@attack("be sent a directory of another sandbox, over an abstract socket", LENDS, stage=Stage.OTHER)
+@attack("be sent a directory of another sandbox, over an abstract socket", LENDS, stage=AttackStage.OTHER)
 def take_by_abstract_name(world: World) -> str | None:
     return lent_by(world, f"\0{world.abstract}-lender")
 
 
-@attack("see what another sandbox hides, in its table of mounts", LENDS, stage=Stage.OTHER)
+@attack("see what another sandbox hides, in its table of mounts", LENDS, stage=AttackStage.OTHER)
 def read_others_mounts(world: World) -> str | None:
     told = f"{world.work}/{PID}"
     if not os.path.exists(told):
@@ -88,11 +87,11 @@ def read_others_mounts(world: World) -> str | None:
 
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
-STARTER = os.getppid()
-"""Who started this program, as it was at its start."""
+PARENT = os.getppid()
+"""The process that started this program."""
 LOCK, STOP = "daemon.lock", "daemon.stop"
 LONGEST = 20.0
-"""Seconds after which a daemon ends by itself, should nobody end it."""
+"""Seconds after which a daemon ends by itself if the session did not end it."""
 
 
 @attack("see a process of the machine", HIDDEN)
@@ -108,7 +107,7 @@ def signal_process(world: World) -> str | None:
     return "signalled it" if seen else None
 
 
-@attack("signal it by a pidfd", APPROVES)
+@attack("end a process of the machine by a pidfd", APPROVES)
 def signal_by_pidfd(world: World) -> str | None:
     seen = is_there(world)
     signal.pidfd_send_signal(os.pidfd_open(world.victim), signal.SIGTERM)
@@ -125,14 +124,14 @@ def trace_process(world: World) -> str:
     return "traced it"
 
 
-@attack("open its memory for writing", APPROVES)
+@attack("open the memory of a process of the machine for writing", APPROVES)
 def open_memory(world: World) -> str:
     require_victim(world)
     os.close(os.open(f"/proc/{world.victim}/mem", os.O_RDWR))
     return "opened it"
 
 
-@attack("leave by its root directory", APPROVES)
+@attack("leave the sandbox by the root directory of a process of the machine", APPROVES)
 def leave_by_its_root(world: World) -> str:
     require_victim(world)
     os.listdir(f"/proc/{world.victim}/root/")
@@ -149,17 +148,17 @@ def renice_process(world: World) -> str | None:
 
 @attack("open the memory of the process that starts commands", APPROVES)
 def open_parents_memory(_: World) -> str:
-    os.close(os.open(f"/proc/{STARTER}/mem", os.O_RDWR))
+    os.close(os.open(f"/proc/{PARENT}/mem", os.O_RDWR))
     return "opened it"
 
 
-@attack("leave a daemon that outlives its session", OUTLIVES, stage=Stage.CLOSE)
+@attack("leave a daemon that outlives its session", OUTLIVES, stage=AttackStage.CLOSE)
 def outlive_session(world: World) -> str | None:
     leave_daemon(world)
     return None
 
 
-@attack("leave a daemon that outlives the time limit", OUTLIVES, stage=Stage.TIMEOUT)
+@attack("leave a daemon that outlives the time limit", OUTLIVES, stage=AttackStage.TIMEOUT)
 def outlive_timeout(world: World) -> str | None:
     leave_daemon(world)
     time.sleep(LONGEST)
@@ -167,31 +166,31 @@ def outlive_timeout(world: World) -> str | None:
 
 
 @attack(
-    "end the process that starts commands, and use what comes after it",
-    fenced_only="nothing stands between us and the attacker",
-    stage=Stage.REPLACED,
+    "end the process that starts commands, and use what replaces it",
+    sandboxed_only="no sandbox separates the attacker from the process",
+    stage=AttackStage.REPLACED,
 )
 def end_spawner(_: World) -> str | None:
-    with open(f"/proc/{STARTER}/comm") as file:
+    with open(f"/proc/{PARENT}/comm") as file:
         if file.read().strip() != "pinfold-spawner":
             raise Untried("commands are not started by a spawner")
-    os.kill(STARTER, signal.SIGKILL)
+    os.kill(PARENT, signal.SIGKILL)
     time.sleep(0.2)
     return None
 
 
 @attack(
-    "find something in the workspace that came with the pen",
+    "find something in the workspace that building the sandbox left there",
     BEHIND,
-    fenced_only="nothing is built without a fence",
-    stage=Stage.LEFTOVERS,
+    sandboxed_only="nothing is built without a sandbox",
+    stage=AttackStage.LEFTOVERS,
 )
 def find_leftovers(_: World) -> str | None:
     return None
 
 
 def is_there(world: World) -> bool:
-    """Whether the victim's number means the victim here, and not one of our own."""
+    """Whether the victim's process id means the victim here, and not a process of our own."""
     with suppress(OSError):
         return see_process(world) is not None
     return False
@@ -203,7 +202,7 @@ def require_victim(world: World) -> None:
 
 
 def leave_daemon(world: World) -> None:
-    """A process in a session of its own, twice orphaned, that holds a lock for as long as it lives."""
+    """Leaves a process in a session of its own, orphaned twice, that holds a lock as long as it lives."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

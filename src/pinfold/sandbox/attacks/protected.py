@@ -1,7 +1,7 @@
-"""Writing what stands in the workspace and is protected, or making it where it does not stand yet.
+"""Attacks that write protected files of the workspace, or make them where they do not exist yet.
 
-Facts: a mount on a file stops every write by any name, but a directory above it could be moved aside; a
-check of a path is worth nothing if another thread changes the path between the check and the call.
+Facts: a mount on a file stops every write by any name, but a directory above it could be moved away. A check
+of a path proves nothing if another thread changes the path between the check and the call.
 """
 
 import os
@@ -95,34 +95,34 @@ def make_name(world: World) -> str:
     return write(f"{world.work}/.mcp.json", MAKE)
 
 
-@attack("make one deep in the workspace", PROTECTED)
+@attack("make a protected file deep in the workspace", PROTECTED)
 def make_name_deep(world: World) -> str:
     prepare(lambda: os.makedirs(f"{world.work}/a/b"))
     os.makedirs(f"{world.work}/a/b/.claude", exist_ok=True)
     return write(f"{world.work}/a/b/.claude/settings.json", MAKE)
 
 
-@attack("make one by moving a file to its name", PROTECTED)
+@attack("make a protected file by moving another to its name", PROTECTED)
 def rename_to_name(world: World) -> str | None:
     prepare(lambda: write(f"{world.work}/plain", MAKE))
     os.rename(f"{world.work}/plain", f"{world.work}/.envrc")
     return made(f"{world.work}/.envrc")
 
 
-@attack("make one by a hard link", PROTECTED)
+@attack("make a protected file by a hard link", PROTECTED)
 def link_to_name(world: World) -> str | None:
     prepare(lambda: write(f"{world.work}/linked", MAKE))
     os.link(f"{world.work}/linked", f"{world.work}/.bashrc")
     return made(f"{world.work}/.bashrc")
 
 
-@attack("make one by a symbolic link", PROTECTED)
+@attack("make a protected file by a symbolic link", PROTECTED)
 def symlink_to_name(world: World) -> str | None:
     os.symlink("/nowhere", f"{world.work}/.cursor")
     return made(f"{world.work}/.cursor")
 
 
-@attack("make one through a dangling symbolic link", PROTECTED)
+@attack("make a protected file through a dangling symbolic link", PROTECTED)
 def create_through_link(world: World) -> str | None:
     link = f"{world.work}/dangling"
     prepare(lambda: os.symlink(f"{world.work}/.npmrc", link))
@@ -130,7 +130,7 @@ def create_through_link(world: World) -> str | None:
     return made(f"{world.work}/.npmrc")
 
 
-@attack("make one by renaming the directory above", PROTECTED)
+@attack("make a protected file by renaming the directory above", PROTECTED)
 def rename_parent_to_name(world: World) -> str | None:
     prepare(lambda: os.mkdir(f"{world.work}/husk"))
     prepare(lambda: write(f"{world.work}/husk/pre-commit", MAKE))
@@ -145,14 +145,14 @@ def plant_repository(world: World) -> str:
     return write(f"{world.work}/sub/.git/hooks/post-checkout", MAKE)
 
 
-@attack("make one by changing the path while the call is looked at", PROTECTED)
+@attack("make a protected file by changing the path while the call is checked", PROTECTED)
 def race_for_name(world: World) -> str | None:
     harmless, wanted = (os.fsencode(f"{world.work}/{name}") for name in ("aa.json", ".zshrc"))
     path = buffer(harmless, max(len(harmless), len(wanted)) + 1)
     done = threading.Event()
 
     def swap() -> None:
-        # One change a turn: threads of Python take turns at the end of a loop's body.
+        # One change per turn: Python's threads take turns at the end of a loop's body.
         for value in cycle((wanted, harmless)):
             path.value = value
             if done.is_set():

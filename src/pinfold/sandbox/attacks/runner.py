@@ -1,8 +1,6 @@
-"""Runs attacks, in the pen, and says how each went: a line of JSON for each.
+"""The list of all attacks, and the program that runs them in the pen: it prints a line of JSON for each.
 
-Several are run by children of one process, since starting Python anew for each would take most of the time.
-
-Every attack there is, in the order in which they are tried.
+Children of one process run several attacks, since starting Python anew for each would take most of the time.
 """
 
 import json
@@ -10,25 +8,25 @@ import os
 import sys
 
 from pinfold.sandbox.attacks import files, hidden, network, privileges, processes, protected
-from pinfold.sandbox.attacks.attack import ENTERED, Attack, Untried, World
+from pinfold.sandbox.attacks.attack import REGISTERED, Attack, Untried, World
 
 THROUGH, HELD, UNTRIED = "through", "held", "untried"
 
 
 def main() -> None:
-    """The attacks are our arguments, the world our standard input."""
+    """The names of attacks are the arguments; the targets come on standard input."""
     world = World(**json.load(sys.stdin))
     names = sys.argv[1:]
     for name in names:
         if len(names) == 1 or os.fork() == 0:
-            _say(name, world)
+            _report(name, world)
         else:
             _, status = os.wait()
             if os.WIFSIGNALED(status):
                 _write(name, HELD, f"it was ended by signal {os.WTERMSIG(status)}")
 
 
-def _say(name: str, world: World) -> None:
+def _report(name: str, world: World) -> None:
     _write(name, *tried(name, world))
     os._exit(0)
 
@@ -44,13 +42,13 @@ def tried(name: str, world: World) -> tuple[str, str]:
         return UNTRIED, str(reason)
     except OSError as error:
         return HELD, error.strerror or str(error)
-    return (HELD, "nothing came of it") if got is None else (THROUGH, got)
+    return (HELD, "it had no effect") if got is None else (THROUGH, got)
 
 
 MODULES = (files, protected, hidden, processes, privileges, network)
 ATTACKS: dict[str, Attack] = {
     name: attack
     for module in MODULES
-    for name, attack in ENTERED.items()
+    for name, attack in REGISTERED.items()
     if attack.run.__module__ == module.__name__
 }

@@ -1,18 +1,19 @@
-"""What the kernel counts by user, for all programs: of that a pen's have less than those who hold the fence.
+"""Resources that the kernel counts per user: the processes of pens get three quarters, Pinfold's own the
+rest.
 
 Facts (getrlimit(2), unix(7), net/unix, kernel/ucount.c):
-- Descriptors that were sent and that nobody has taken yet are counted, in whichever namespace. While there
-  are more than the soft RLIMIT_NOFILE of who sends, that one can send none (ETOOMANYREFS).
-- Signals that wait, and timers, are counted too, and shared memory that is locked; each program is held to
-  its own RLIMIT_SIGPENDING and RLIMIT_MEMLOCK. So are processes, but for root's.
-- A user namespace has the limits of who made it: its programs get nothing more of these once all programs of
-  the user together have as much.
+- The kernel counts descriptors that were sent and not received yet, in all namespaces. While there are more
+  than the sender's soft RLIMIT_NOFILE, it can send none (ETOOMANYREFS).
+- It also counts pending signals, timers and locked shared memory, and holds each program to its own
+  RLIMIT_SIGPENDING and RLIMIT_MEMLOCK. It counts processes too, but not root's.
+- A user namespace has the limits of the process that made it. Its programs get no more of these once all
+  programs of the user together have as much.
 
-So programs that may have as many as everybody else could keep every session of the user from starting
-anything. Each message may be more than was free, by 253 descriptors, so what is kept is not just one.
+If programs in pens could have as many as all others, they could keep every session of the user from starting
+anything. Each message may exceed what was free, by 253 descriptors, so more than one is reserved.
 
-Accepted: the user's other programs, with a usual soft limit of 1,024, can send none as long as a command has
-more under way.
+Accepted: the user's other programs, with a usual soft limit of 1,024, can send no descriptor while a command
+has more under way.
 """
 
 import os
@@ -22,18 +23,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST = 65_536
-"""Descriptors. More would make programs slow that close every descriptor there could be."""
+"""Descriptors. With more, programs that close every possible descriptor would be slow."""
 RESERVE = 64
-"""Descriptors that a warden has for its mounts alone: what commands make it hold can take all others."""
+"""Descriptors that a warden reserves for its mounts: what commands make it hold can take all others."""
 _changing = RLock()
 _raised = 0
-"""How many need that now."""
+"""How many blocks need the raised limit now."""
 _usual: list[int] = []
 """The soft limit before the first of them."""
 
 
 def make_room() -> None:
-    """As many descriptors as this user may have."""
+    """Raises the limit to as many descriptors as this user may have."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if most == resource.RLIM_INFINITY else min(most, MOST)
     if now != resource.RLIM_INFINITY and now < wanted:
@@ -41,14 +42,14 @@ def make_room() -> None:
 
 
 def keep_reserve() -> None:
-    """From here on this process has `RESERVE` descriptors less, but while it is `raised`."""
+    """From here on this process has `RESERVE` descriptors less, except while it is `raised`."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(now - RESERVE, now // 2), most))
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """For this moment this process has as many descriptors as it could have. No thread waits for another."""
+    """Meanwhile this process may have as many descriptors as its hard limit. No thread waits for another."""
     global _raised  # a process has one such limit
     with _changing:
         if not _raised:
@@ -67,24 +68,24 @@ def raised() -> Iterator[None]:
 
 
 def leave_room() -> None:
-    """This process, and whatever it starts, has less than others of the user for good."""
+    """This process, and every process it starts, gets less than the user's others for good."""
     _lower(resource.RLIMIT_NOFILE, MOST)
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
-    # Who makes music may have real-time priorities: with one, a command would leave init no turn.
+    # A user who makes music may have real-time priorities: with one, a command would starve init.
     for kind in (resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE):
         resource.setrlimit(kind, (0, 0))
 
 
 def leave_room_to_host() -> None:
-    """The programs of all user namespaces that are made so have less, together, than the user has."""
+    """All programs of the user namespaces that are made from here on have less, together, than the user."""
     for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
 
 
 def processes() -> tuple[int, int] | None:
-    """How many processes and threads this user has, and with how many of them those of pens get no more; None
-    where nothing bounds them."""
+    """How many processes and threads this user has, and the number at which those of pens get no more; None
+    if nothing limits them."""
     most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     if os.getuid() == 0 or most == resource.RLIM_INFINITY:
         return None
@@ -93,9 +94,9 @@ def processes() -> tuple[int, int] | None:
 
 def _threads_of_ours(process: str) -> int:
     try:
-        with open(f"/proc/{process}/status", "rb") as file:  # its name is any bytes
+        with open(f"/proc/{process}/status", "rb") as file:  # the process's name may be any bytes
             told = dict(line.split(b":", 1) for line in file)
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return 0
     return int(told[b"Threads"]) if int(told[b"Uid"].split()[0]) == os.getuid() else 0
 

@@ -1,8 +1,8 @@
-"""Which system calls are closed to a pen, and the little program that tells the kernel so.
+"""The seccomp filter of a pen: which system calls it denies, and which the warden answers.
 
-`profile` says it in English, `bpf` compiles it, `emulate` runs it without a kernel. All of it is pure;
-`kernel.seccomp` installs it.
+`profile` states the rules, `bpf` compiles them, `emulate` runs the result without a kernel. All three are
+pure; `kernel.seccomp` installs the filter.
 """
 
 PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
-"""What plans call the profiles: which unix sockets a command may make. The first is the stricter."""
+"""The names of the profiles in plans: which unix sockets a command may make. The first is stricter."""

@@ -1,18 +1,19 @@
-"""Rules about system calls, compiled to the program the kernel runs before each of them.
+"""Compiles rules about system calls to the BPF program that the kernel runs before each call.
 
-A rule names calls, says what must hold of their arguments, and what then happens. For one call the rules
-count in their order, the first that holds decides, and a call of which no rule holds is allowed; but numbers
-past the newest we know are ENOSYS. Ahead of all rules stand the checks without which a number means nothing:
-the architecture, and x32.
+A rule names calls, states conditions on their arguments, and gives an action. Of the rules for one call, the
+first whose conditions hold decides. A call is allowed if no rule holds, but numbers above the newest known
+call are ENOSYS. Two checks come before all rules, since a number means nothing without them: the
+architecture, and x32.
 
 Facts about seccomp's BPF (Documentation/userspace-api/seccomp_filter.rst):
-- It sees the number, the architecture and six arguments of 64 bits, in words of 32, and follows no pointer.
-- Jumps go forward only; a conditional one reaches 255 instructions, an unconditional one any number.
-- Where the kernel takes an int, it drops the upper half of the register: a comparison of all 64 bits would be
+- It sees the number, the architecture and six arguments of 64 bits, in words of 32 bits, and follows no
+  pointer.
+- Jumps go forward only. A conditional one reaches 255 instructions, an unconditional one any number.
+- Where the kernel takes an int, it drops the upper half of the register. A comparison of all 64 bits could be
   passed by setting some bit there. Only pointers and sizes are wider.
-- The kernel finds out which numbers are allowed whatever the arguments, and does not run the program for
-  them (5.11). So what a rule costs is paid by the calls it names: a dozen comparisons to find each among the
-  others, some 10 ns, but for the one that is looked for first.
+- The kernel finds out which numbers are allowed for any arguments, and does not run the program for them
+  (5.11). So only the calls that rules name pay: a dozen comparisons to find each among the others, some 10
+  ns, except for the one that is looked for first.
 - A tracer that skips a call sets its number to -1, which the program then sees.
 """
 
@@ -48,18 +49,18 @@ class Instruction(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """One 32-bit word of an argument, masked, is one of the values; or none of them."""
+    """One 32-bit word of an argument, masked, is one of the values, or none of them."""
 
     argument: int
     values: tuple[int, ...]
     mask: int = ALL_BITS
     none_of: bool = False
     upper: bool = False
-    """Whether the upper half of the argument is meant."""
+    """Whether the condition is about the upper half of the argument."""
 
 
-class Rule(NamedTuple):
-    """What happens to these calls when every condition holds."""
+class CallRule(NamedTuple):
+    """The action for these calls if every condition holds."""
 
     calls: tuple[str, ...]
     action: int
@@ -71,13 +72,13 @@ def errno(number: int) -> int:
     return RET_ERRNO | number
 
 
-Chain = tuple[Rule, ...]
-# Assembly: an instruction with labels where it jumps, or a label on a line of its own.
+Chain = tuple[CallRule, ...]
+# Assembly: an instruction that jumps to labels, or a label on a line of its own.
 Line = Instruction | tuple[int, int, str, str] | str
 
 
-def compile_rules(rules: Iterable[Rule], architecture: str, most_frequent: str = "") -> list[Instruction]:
-    """The program for an architecture. A call that it never had is left out; a misspelt one is an error.
+def compile_rules(rules: Iterable[CallRule], architecture: str, most_frequent: str = "") -> list[Instruction]:
+    """The program for an architecture. Calls that it never had are left out; a misspelt one is an error.
 
     The most frequent call is looked for first.
     """
@@ -85,7 +86,7 @@ def compile_rules(rules: Iterable[Rule], architecture: str, most_frequent: str =
     blocks: dict[Chain, str] = {}
     starts = [(0, _ALLOWED)]
     for number in sorted(chains):
-        # Each number is an interval of its own, and what follows it is allowed again.
+        # Each number is an interval of its own, and the numbers after it are allowed again.
         if starts[-1][0] == number:
             starts.pop()
         starts += [
@@ -115,8 +116,8 @@ def compile_rules(rules: Iterable[Rule], architecture: str, most_frequent: str =
 _ALLOWED, _UNKNOWN, _FOREIGN = "allowed", "unknown", "foreign"
 
 
-def _chains(rules: Iterable[Rule], architecture: str) -> dict[int, Chain]:
-    """Of each call's number, the rules about it in their order."""
+def _chains(rules: Iterable[CallRule], architecture: str) -> dict[int, Chain]:
+    """The rules of each call in their order, by the call's number."""
     known = {name for table in NUMBERS.values() for name in table}
     chains: dict[int, Chain] = {}
     for rule in rules:
@@ -146,7 +147,7 @@ def _checks(architecture: str) -> Iterator[Line]:
 
 
 def _search(starts: Sequence[tuple[int, str]]) -> Iterator[Line]:
-    """Finds the interval the number is in, by halves."""
+    """Finds the interval of the number by bisection."""
     if len(starts) == 1:
         yield _jump(starts[0][1])
         return
@@ -194,7 +195,7 @@ def _return(action: int) -> Instruction:
 
 
 def _assemble(lines: Iterable[Line]) -> list[Instruction]:
-    """Labels become distances."""
+    """Replaces labels by distances."""
     code: list[Instruction | tuple[int, int, str, str]] = []
     labels: dict[str, int] = {}
     for line in lines:

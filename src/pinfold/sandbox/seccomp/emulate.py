@@ -1,6 +1,6 @@
-"""Runs a filter program as the kernel would, on a call that nobody made; and prints one for people.
+"""Runs a filter program as the kernel would, on a call described by its numbers, and prints it for people.
 
-For tests and golden files. It knows the instructions that `bpf` writes and refuses all others.
+For tests and golden files. It supports the instructions that `bpf` emits and rejects all others.
 """
 
 import struct
@@ -25,7 +25,7 @@ _ERRORS = {
 }
 
 
-class Data(NamedTuple):
+class CallData(NamedTuple):
     """struct seccomp_data"""
 
     number: int
@@ -39,8 +39,8 @@ class Data(NamedTuple):
         return struct.pack("=II7Q", self.number & 0xFFFFFFFF, self.architecture, *words)
 
 
-def run(program: Sequence[Instruction], data: Data) -> int:
-    """The action the program returns."""
+def run(program: Sequence[Instruction], data: CallData) -> int:
+    """The action that the program returns."""
     memory = data.packed()
     accumulator, place = 0, 0
     while True:
@@ -63,9 +63,9 @@ def run(program: Sequence[Instruction], data: Data) -> int:
 
 
 def call(program: Sequence[Instruction], architecture: str, name: str, *arguments: int) -> str:
-    """What becomes of a call, in the words of `action_text`."""
+    """What the program does with a call, as `action_text` names it."""
     number = NUMBERS[architecture][name]
-    return action_text(run(program, Data(number, AUDIT_ARCH[architecture], 0, arguments)))
+    return action_text(run(program, CallData(number, AUDIT_ARCH[architecture], 0, arguments)))
 
 
 def action_text(action: int) -> str:
@@ -76,7 +76,7 @@ def action_text(action: int) -> str:
 
 
 def dump(program: Sequence[Instruction]) -> str:
-    """The program for people: a line each, jumps as the places they lead to."""
+    """The program for people: one line per instruction, with the targets of jumps."""
     return "".join(f"{place:4} {_text(place, line)}\n" for place, line in enumerate(program))
 
 

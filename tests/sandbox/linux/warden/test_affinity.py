@@ -8,7 +8,7 @@ import pytest
 from tests.kernel.child import in_child
 
 from pinfold.kernel import fast_calls
-from pinfold.sandbox.linux.warden.affinity import LATE, PLAIN, Turns
+from pinfold.sandbox.linux.warden.affinity import LATE, SKIPPED, CallerAffinity
 
 EVERY = os.sched_getaffinity(0)
 pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor needs no turns")
@@ -29,13 +29,13 @@ def both(caller: int) -> tuple[set[int], set[int]]:
 
 def test_both_are_kept_and_set_free(caller: int) -> None:
     def action() -> list[object]:
-        turns = Turns()
-        turns.let_go(caller, turns.draw_near(caller))
-        kept = turns.draw_near(caller)
+        affinity = CallerAffinity()
+        affinity.unpin(caller, affinity.pin(caller))
+        kept = affinity.pin(caller)
         near = both(caller)
-        turns.let_go(caller, kept)
+        affinity.unpin(caller, kept)
         free = both(caller)
-        turns.rest()
+        affinity.unpin_self()
         return [near[0] == near[1] and len(near[0]) == 1, free == (EVERY, near[1]), both(caller)]
 
     assert in_child(action) == [True, True, (EVERY, EVERY)]
@@ -47,12 +47,12 @@ def test_we_stay_only_where_calls_come_in_a_row(caller: int, monkeypatch: pytest
 
     def action() -> list[object]:
         nonlocal now
-        turns = Turns()
+        affinity = CallerAffinity()
         found: list[object] = []
         for seconds in (0.0, 0.001, 0.001, 1.0, 0.001):
             now += seconds
-            turns.let_go(caller, turns.draw_near(caller))
-            found.append((both(caller)[0] == EVERY, len(both(caller)[1]), turns.patience is not None))
+            affinity.unpin(caller, affinity.pin(caller))
+            found.append((both(caller)[0] == EVERY, len(both(caller)[1]), affinity.idle_timeout is not None))
         return found
 
     alone, in_a_row = (True, len(EVERY), False), (True, 1, True)
@@ -67,9 +67,9 @@ def test_what_was_chosen_comes_back(caller: int) -> None:
         os.sched_setaffinity(0, {min(chosen)})
         os.sched_setaffinity(0, EVERY)
         os.sched_setaffinity(caller, chosen)
-        turns = Turns()
-        turns.let_go(caller, kept) if (kept := turns.draw_near(caller)) else None
-        turns.rest()
+        affinity = CallerAffinity()
+        affinity.unpin(caller, kept) if (kept := affinity.pin(caller)) else None
+        affinity.unpin_self()
         return both(caller) == (chosen, EVERY)
 
     assert in_child(action)
@@ -79,25 +79,25 @@ def test_a_caller_that_may_not_come_is_left_alone(caller: int) -> None:
     def action() -> list[object]:
         here, there = min(EVERY), max(EVERY)
         os.sched_setaffinity(0, {here, there})
-        turns = Turns()
-        turns.draw_near(os.getpid())
+        affinity = CallerAffinity()
+        affinity.pin(os.getpid())
         (stayed,) = os.sched_getaffinity(0)
         other = there if stayed == here else here
         os.sched_setaffinity(caller, {other})
-        left = turns.draw_near(caller)
+        left = affinity.pin(caller)
         os.sched_setaffinity(caller, {stayed})
-        return [left, turns.draw_near(caller), both(caller) == ({stayed}, {stayed})]
+        return [left, affinity.pin(caller), both(caller) == ({stayed}, {stayed})]
 
     assert in_child(action) == [b"", b"", True]
 
 
 def test_what_another_set_meanwhile_stands(caller: int) -> None:
     def action() -> bool:
-        turns = Turns()
-        kept = turns.draw_near(caller)
+        affinity = CallerAffinity()
+        kept = affinity.pin(caller)
         others = EVERY - os.sched_getaffinity(caller)
         os.sched_setaffinity(caller, others)
-        turns.let_go(caller, kept)
+        affinity.unpin(caller, kept)
         return os.sched_getaffinity(caller) == others
 
     assert in_child(action)
@@ -110,26 +110,26 @@ def test_nobody_is_kept_for_a_while_where_others_wait_too(
     monkeypatch.setattr("pinfold.sandbox.linux.warden.affinity.monotonic", lambda: next(clock))
 
     def action() -> list[object]:
-        turns = Turns()
-        turns.let_go(caller, turns.draw_near(caller))
+        affinity = CallerAffinity()
+        affinity.unpin(caller, affinity.pin(caller))
         free = both(caller)
-        kept = [bool(turns.draw_near(caller)) for _ in range(PLAIN + 1)]
-        return [free == (EVERY, EVERY), kept == [False] * PLAIN + [True]]
+        kept = [bool(affinity.pin(caller)) for _ in range(SKIPPED + 1)]
+        return [free == (EVERY, EVERY), kept == [False] * SKIPPED + [True]]
 
     assert in_child(action) == [True, True]
 
 
 def test_who_is_gone_or_bound_to_one_processor_stays_as_it_is(caller: int) -> None:
     def action() -> list[object]:
-        gone = Turns().draw_near(2**22 + 1)
+        gone = CallerAffinity().pin(2**22 + 1)
         os.sched_setaffinity(0, {min(EVERY)})
-        bound = Turns()
-        return [gone, bound.draw_near(caller), bound.here, os.sched_getaffinity(caller) == EVERY]
+        bound = CallerAffinity()
+        return [gone, bound.pin(caller), bound.here, os.sched_getaffinity(caller) == EVERY]
 
     assert in_child(action) == [b"", b"", b"", True]
 
 
 def test_a_kernel_that_refuses_is_left_alone(caller: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_calls, "set_affinity", lambda thread, mask: False)
-    turns = Turns()
-    assert turns.draw_near(caller) == b"" == turns.here and turns.patience is None
+    affinity = CallerAffinity()
+    assert affinity.pin(caller) == b"" == affinity.here and affinity.idle_timeout is None

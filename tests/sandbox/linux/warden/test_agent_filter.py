@@ -22,7 +22,7 @@ def connections(where: Path, tags: list[int]) -> list[int]:
     agents = AgentFilter(os.open(".", os.O_PATH), os.open("/proc/self/fd", os.O_PATH))
     clients = [socket.socket(socket.AF_UNIX) for _ in tags]
     said = [
-        agents.lead(client.fileno(), tag, inode, lambda _: None)
+        agents.connect(client.fileno(), tag, inode, lambda _: None)
         for client, tag in zip(clients, tags, strict=True)
     ]
     return [-1 if each is None else each for each in said]

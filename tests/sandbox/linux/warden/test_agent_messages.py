@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.network.byte_pieces import PLACES, cut
 
-from pinfold.sandbox.linux.warden.agent_filter import LONGEST, PASSED, AgentMessageError, Messages, is_agent
+from pinfold.sandbox.linux.warden.agent_filter import (
+    LONGEST,
+    PASSED,
+    AgentMessageError,
+    AgentMessageReader,
+    is_agent,
+)
 
 
 def message(kind: int, rest: bytes = b"") -> bytes:
@@ -15,7 +21,7 @@ def message(kind: int, rest: bytes = b"") -> bytes:
 @given(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=8), PLACES)
 def test_messages_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]) -> None:
     whole = [message(kind, rest) for kind, rest in said]
-    reader = Messages()
+    reader = AgentMessageReader()
     found = [each for piece in cut(b"".join(whole), places) for each in reader.feed(piece)]
     assert [each.data for each in found] == whole
     assert [each.kind for each in found] == [kind for kind, _ in said]
@@ -24,7 +30,7 @@ def test_messages_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]
 
 @pytest.mark.parametrize("length", [0, LONGEST + 1, 0x47455420, 0xFFFFFFFF])
 def test_what_is_no_message(length: int) -> None:
-    reader = Messages()
+    reader = AgentMessageReader()
     with pytest.raises(AgentMessageError):
         reader.feed(length.to_bytes(4, "big"))
 
@@ -35,7 +41,7 @@ def test_nothing_but_list_and_sign_passes() -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=8))
 def test_total(pieces: list[bytes]) -> None:
-    reader = Messages()
+    reader = AgentMessageReader()
     try:
         for piece in pieces:
             reader.feed(piece)

@@ -9,8 +9,8 @@ import pytest
 
 from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.protected_names import Match, NameMatcher, folded
-from pinfold.sandbox.linux.warden.paths import Place, Spot
-from pinfold.sandbox.linux.warden.rules import completes, taken_along
+from pinfold.sandbox.linux.warden.paths import ParentDirectory, PathTarget
+from pinfold.sandbox.linux.warden.rules import completes, protected_inside
 
 
 @pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])
@@ -32,22 +32,24 @@ def test_one_that_is_called_git_may_have_them_all(tmp_path: Path) -> None:
 def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
     for name in ("Head", "OBJECTS"):
         (tmp_path / "d" / name).mkdir(parents=True)
-    with _spot(tmp_path, "d", in_git=True) as spot:
-        assert not taken_along(NameMatcher((), (str(tmp_path),)), spot, spot)
+    with _spot(tmp_path, "d", in_git=True) as target:
+        assert not protected_inside(NameMatcher((), (str(tmp_path),)), target, target)
         (tmp_path / "d" / "re\u200cfs").mkdir()
-        assert taken_along(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(COMPLETING)
+        assert protected_inside(NameMatcher((), (str(tmp_path),)), target, target) == Match(COMPLETING)
 
 
 def _is_completed(directory: Path, name: str) -> bool:
-    with _spot(directory, name) as spot:
-        return bool(completes(spot))
+    with _spot(directory, name) as target:
+        return bool(completes(target))
 
 
 @contextmanager
-def _spot(directory: Path, name: str, *, in_git: bool = False) -> Iterator[Spot]:
-    place = Place(str(directory), made_by_warden=True, free=False, inside=None, children={}, in_git=in_git)
+def _spot(directory: Path, name: str, *, in_git: bool = False) -> Iterator[PathTarget]:
+    parent = ParentDirectory(
+        str(directory), warden_creates=True, caller_creates=False, protection=None, children={}, in_git=in_git
+    )
     held = os.open(directory, os.O_PATH)
     try:
-        yield Spot(held, place, os.fsencode(name), folded(name.rstrip("/")))
+        yield PathTarget(held, parent, os.fsencode(name), folded(name.rstrip("/")))
     finally:
         os.close(held)

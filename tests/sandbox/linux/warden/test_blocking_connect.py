@@ -13,7 +13,7 @@ from tests.kernel.child import in_child
 from tests.patience import wait_until
 
 from pinfold.sandbox.linux.warden import blocking_connect, watchdog
-from pinfold.sandbox.linux.warden.blocking_connect import Waiting
+from pinfold.sandbox.linux.warden.blocking_connect import BlockingConnects
 from pinfold.sandbox.linux.warden.socket_address import unix_address
 
 
@@ -30,7 +30,7 @@ class Loop:
         os.fchdir(descriptors)
         self.gone: set[int] = set()
         self.answers: queue.Queue[tuple[int, int]] = queue.Queue()
-        self.waiting = Waiting(
+        self.waiting = BlockingConnects(
             descriptors, lambda *answer: self.answers.put(answer), lambda id_: id_ not in self.gone
         )
 

@@ -9,16 +9,18 @@ import pytest
 from tests.kernel.child import in_child
 
 from pinfold.sandbox.linux.warden import bound_sockets
-from pinfold.sandbox.linux.warden.bound_sockets import Bound, identity_of
+from pinfold.sandbox.linux.warden.bound_sockets import BoundSockets, identity_of
+
+Wardens = tuple[BoundSockets, BoundSockets]
 
 
 @pytest.fixture
-def wardens(tmp_path: Path) -> Iterator[tuple[Bound, Bound]]:
+def wardens(tmp_path: Path) -> Iterator[Wardens]:
     (tmp_path / "room").mkdir()
     room = os.open(tmp_path / "room", os.O_PATH)
     descriptors = os.open("/proc/self/fd", os.O_PATH)
     before = os.getcwd()
-    pair = Bound(room, descriptors), Bound(room, descriptors)
+    pair = BoundSockets(room, descriptors), BoundSockets(room, descriptors)
     try:
         yield pair
     finally:
@@ -29,7 +31,7 @@ def wardens(tmp_path: Path) -> Iterator[tuple[Bound, Bound]]:
         os.close(descriptors)
 
 
-def close(warden: Bound) -> None:
+def close(warden: BoundSockets) -> None:
     """As the warden's death would."""
     for held in warden.held.values():
         for descriptor in held:
@@ -43,7 +45,7 @@ def bind(path: Path) -> tuple[socket.socket, int]:
     return server, os.open(path, os.O_PATH)
 
 
-def test_it_counts_for_one_warden_and_others_know_why(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
+def test_it_counts_for_one_warden_and_others_know_why(wardens: Wardens, tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
     with server:
@@ -56,7 +58,7 @@ def test_it_counts_for_one_warden_and_others_know_why(wardens: tuple[Bound, Boun
         assert not one.has(identity) and not other.is_held_by_another(identity)
 
 
-def test_what_a_dead_warden_left_can_be_held_again(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
+def test_what_a_dead_warden_left_can_be_held_again(wardens: Wardens, tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
     with server:
@@ -66,7 +68,7 @@ def test_what_a_dead_warden_left_can_be_held_again(wardens: tuple[Bound, Bound],
         assert one.is_held_by_another(identity_of(other.held.popitem()[1][0]))
 
 
-def test_the_number_of_an_inode_stays_taken(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
+def test_the_number_of_an_inode_stays_taken(wardens: Wardens, tmp_path: Path) -> None:
     one, _ = wardens
     server, inode = bind(tmp_path / "s")
     one.add(inode)
@@ -79,9 +81,7 @@ def test_the_number_of_an_inode_stays_taken(wardens: tuple[Bound, Bound], tmp_pa
         os.close(descriptor)
 
 
-def test_the_closed_are_let_go(
-    wardens: tuple[Bound, Bound], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_closed_are_let_go(wardens: Wardens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bound_sockets, "FEW", 4)
     one, other = wardens
     one.enough = 4
@@ -98,7 +98,7 @@ def test_the_closed_are_let_go(
     kept.close()
 
 
-def test_a_warden_that_is_killed_lets_go(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
+def test_a_warden_that_is_killed_lets_go(wardens: Wardens, tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
 

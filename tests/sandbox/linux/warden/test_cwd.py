@@ -7,12 +7,12 @@ from pathlib import Path
 from tests.kernel.child import in_child
 
 from pinfold.kernel.files import AT_FDCWD
-from pinfold.sandbox.linux.warden.caller_state import LINKS, Starts
+from pinfold.sandbox.linux.warden.caller_state import LINKS, CallerDirectories
 
 
 def test_a_start_is_told_as_it_is_now(tmp_path: Path) -> None:
     def action() -> None:
-        starts, me = Starts(os.open("/proc", os.O_PATH)), os.getpid()
+        starts, me = CallerDirectories(os.open("/proc", os.O_PATH)), os.getpid()
         one, two = os.fsencode(tmp_path / "one"), os.fsencode(tmp_path / "two")
         os.mkdir(one)
         os.chdir(one)
@@ -40,7 +40,7 @@ def test_a_start_is_told_as_it_is_now(tmp_path: Path) -> None:
 
 def test_who_is_gone_starts_nowhere_and_links_are_bounded() -> None:
     def action() -> None:
-        starts = Starts(os.open("/proc", os.O_PATH))
+        starts = CallerDirectories(os.open("/proc", os.O_PATH))
         for _ in range(LINKS + 5):
             known, end = threading.Event(), threading.Event()
 

@@ -12,7 +12,7 @@ from tests.sandbox.linux.warden.test_open import Unlucky
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import FileChange
 from pinfold.sandbox.linux.protocol.warden import CallAnswer, CallAsked
-from pinfold.sandbox.linux.warden.elevation import Asking, Pending
+from pinfold.sandbox.linux.warden.questions import PendingCall, PendingQuestions
 
 OPENED = FileChange("open", (), (os.O_WRONLY, 0, 0))
 
@@ -22,13 +22,13 @@ def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> No
     """Its caller was killed meanwhile, or has no room for it, as often as it likes."""
 
     def action() -> None:
-        asking = Asking(socket.socketpair()[0], (), ())
+        asking = PendingQuestions(socket.socketpair()[0], (), ())
         proc = os.open("/proc", os.O_PATH)
         before = os.listdir("/proc/self/fd")
         for _ in range(10):
             caller = Unlucky(proc, b"", giving)
             asked = CallAsked(caller.id, 1, 1, "sh", "", "", "", False, OPENED)
-            asking.pending[caller.id] = Pending(caller, asked, lambda _: None, (), False)
+            asking.pending[caller.id] = PendingCall(caller, asked, lambda _: None, (), False)
             granted = os.open(tmp_path / "granted", os.O_CREAT | os.O_WRONLY)
             asking.answer(CallAnswer(caller.id, 0), [channel.enclosed(granted)])
             assert caller.answers == ([giving] if giving else [])

@@ -13,13 +13,13 @@ from tests.kernel.child import in_child
 from pinfold.kernel import fast_calls
 from pinfold.kernel.files import AT_FDCWD
 from pinfold.model.protected_names import NameMatcher, NameRule
-from pinfold.sandbox.linux.protocol.rename_lock import Moving
-from pinfold.sandbox.linux.warden.affinity import Turns
-from pinfold.sandbox.linux.warden.create import Names
+from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
+from pinfold.sandbox.linux.warden.affinity import CallerAffinity
+from pinfold.sandbox.linux.warden.create import CreateCalls
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.open import Opening
-from pinfold.sandbox.linux.warden.paths import Grounds
-from pinfold.sandbox.linux.warden.violations import Records
+from pinfold.sandbox.linux.warden.open import OpenCalls
+from pinfold.sandbox.linux.warden.paths import PlanPaths
+from pinfold.sandbox.linux.warden.violations import ViolationLog
 
 Giving = int | Callable[[], int]
 """What comes of giving it to the caller: an errno, 0 if it has it."""
@@ -32,7 +32,8 @@ class Unlucky(Caller):
     def __init__(self, proc: int, path: bytes, giving: Giving, flags: int = NEW) -> None:
         self.path = ctypes.create_string_buffer(path)
         at = ctypes.addressof(self.path)
-        super().__init__(-1, proc, Turns(), (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, flags, 0o644, 0, 0))  # type: ignore[arg-type]
+        notification = (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, flags, 0o644, 0, 0)
+        super().__init__(-1, proc, CallerAffinity(), notification)  # type: ignore[arg-type]
         self.giving = giving
         self.answers: list[object] = []
 
@@ -49,12 +50,12 @@ class Unlucky(Caller):
         self.answers.append("resumed")
 
 
-def opening_in(root: str, proc: int, *rules: NameRule) -> Opening:
-    grounds = Grounds((root,), (root,), (), ())
-    moving = Moving(os.open(root, os.O_RDONLY), frozenset())
-    matcher = NameMatcher(rules, grounds.roots)
-    names = Names(proc, Records(socket.socketpair()[0]), grounds, matcher, moving)
-    return Opening(names, grounds, rules)
+def calls_in(root: str, proc: int, *rules: NameRule) -> OpenCalls:
+    plan = PlanPaths((root,), (root,), (), ())
+    lock = RenameLock(os.open(root, os.O_RDONLY), frozenset())
+    matcher = NameMatcher(rules, plan.roots)
+    create = CreateCalls(proc, ViolationLog(socket.socketpair()[0]), plan, matcher, lock)
+    return OpenCalls(create, plan, rules)
 
 
 def test_what_a_rule_is_about_is_not_opened_though_it_appears_meanwhile(
@@ -70,13 +71,13 @@ def test_what_a_rule_is_about_is_not_opened_though_it_appears_meanwhile(
 
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
-        opening = opening_in(root, proc, NameRule(".mcp.json", "a test says so"))
+        calls = calls_in(root, proc, NameRule(".mcp.json", "a test says so"))
         monkeypatch.setattr(fast_calls, "readlinkat", appearing)
         for name, answers in ((".mcp.json", [errno.EROFS]), ("plain", [])):
-            opening.spots.unruled.clear()
+            calls.paths.unprotected.clear()
             caller = Unlucky(proc, os.fsencode(f"{root}/{name}"), 0, os.O_CREAT | os.O_WRONLY)
-            opening.handlers["openat"](caller)
-            opening.spots.release()
+            calls.handlers["openat"](caller)
+            calls.paths.release()
             assert caller.answers == answers, name
 
     in_child(action)
@@ -88,17 +89,17 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
 
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
-        opening = opening_in(root, proc)
-        names = opening.names
+        calls = calls_in(root, proc)
+        create = calls.create
         os.mkdir(f"{root}/{name}")
 
         def ask(file: str, giving: Giving) -> list[object]:
             if name == "first":
-                names.spots.places.clear()
-                names.spots.unruled.clear()
+                create.paths.parents.clear()
+                create.paths.unprotected.clear()
             caller = Unlucky(proc, os.fsencode(f"{root}/{name}/{file}"), giving)
-            opening.handlers["openat"](caller)
-            names.spots.release()
+            calls.handlers["openat"](caller)
+            create.paths.release()
             return caller.answers
 
         def replaced() -> int:

@@ -15,7 +15,7 @@ if sys.platform != "linux":
 from pinfold.sandbox.linux.protocol import pen_registry
 from pinfold.sandbox.linux.protocol.pen_registry import BUILDER, WARDEN, fresh_socket, take_name
 from pinfold.sandbox.linux.warden import peers
-from pinfold.sandbox.linux.warden.peers import DONE, OCCASION, PROTECT, Neighbours
+from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
 
 LONG = 30.0
 
@@ -32,8 +32,8 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 @contextmanager
-def wardens(count: int) -> Iterator[list[Neighbours]]:
-    made = [Neighbours() for _ in range(count)]
+def wardens(count: int) -> Iterator[list[PeerWardens]]:
+    made = [PeerWardens() for _ in range(count)]
     for each in made:
         each.join()
     yield made
@@ -69,7 +69,7 @@ def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.M
 
         def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
             is_sent = send(name, message)
-            next(each for each in others if each.own == name).answer()
+            next(each for each in others if each.own_fds == name).answer()
             return is_sent
 
         monkeypatch.setattr(one, "_send", send_and_have_it_answered)
@@ -118,7 +118,7 @@ def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: 
         assert not one.all_protect("/x")
         message, sender = slow.recvfrom(99)
         assert message[:1] == PROTECT and message.endswith(b"/x")
-        slow.sendto(DONE + message[1 : 1 + OCCASION], sender)
+        slow.sendto(DONE + message[1 : 1 + REQUEST_ID_BYTES], sender)
         monkeypatch.setattr(peers, "PATIENCE", 0.05)
         assert not one.all_protect("/x")
         slow.close()
@@ -128,14 +128,14 @@ def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_another_users_word_counts_for_nothing(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
-        address = b"\0" + one.own[1:]
+        address = b"\0" + one.own_fds[1:]
         for uid, found in ((54321, []), (0, [b"/x"])):
             child = os.fork()
             if child == 0:
                 os.setuid(uid)
                 sender = fresh_socket()
                 take_name(sender, b"other")
-                sender.sendto(PROTECT + bytes(OCCASION) + b"/x", address)
+                sender.sendto(PROTECT + bytes(REQUEST_ID_BYTES) + b"/x", address)
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
             one.answer()

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from pinfold.sandbox.linux.protocol import rename_lock
-from pinfold.sandbox.linux.protocol.rename_lock import Moving
+from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
 
 
 def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If some could hold it together, a few that make names without a pause would keep it for good."""
     monkeypatch.setattr(rename_lock, "PATIENCE", 0.0)
-    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), frozenset()) for _ in range(2))
-    one.hold()
+    one, other = (RenameLock(os.open(tmp_path, os.O_RDONLY), frozenset()) for _ in range(2))
+    one.acquire()
     with pytest.raises(OSError) as refused:
-        other.hold()
+        other.acquire()
     assert refused.value.errno == errno.EBUSY
     assert "a program that has locked /run" in str(refused.value)
     one.release()
-    other.hold()
+    other.acquire()
     os.close(one.descriptor)
     os.close(other.descriptor)
 
@@ -43,11 +43,11 @@ def test_who_held_it_for_long_leaves_it_to_others(
     """A warden that looks through a large directory again and again would have it nearly all of the time."""
     clock = Clock()
     monkeypatch.setattr(rename_lock, "time", clock)
-    one = Moving(os.open(tmp_path, os.O_RDONLY), frozenset())
-    one.hold()
+    one = RenameLock(os.open(tmp_path, os.O_RDONLY), frozenset())
+    one.acquire()
     clock.sleep(took)
     one.release()
     released = clock.now
-    one.hold()
+    one.acquire()
     assert clock.now - released == pytest.approx(away)
     os.close(one.descriptor)

@@ -5,7 +5,7 @@ import os
 import pytest
 from tests.kernel.child import in_child
 
-from pinfold.sandbox.linux.warden.caller_state import CALLERS, MOST_CHANGING, Umasks, parse_umask
+from pinfold.sandbox.linux.warden.caller_state import CALLERS, MOST_CHANGING, CallerUmasks, parse_umask
 
 
 def waiting(umask: int) -> tuple[int, int]:
@@ -26,12 +26,12 @@ def waiting(umask: int) -> tuple[int, int]:
 
 def test_a_umask_is_taken_over_and_kept_callers_are_bounded() -> None:
     def action() -> list[int]:
-        umasks = Umasks(os.open("/proc", os.O_PATH))
+        umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         found = []
         for umask in (0o077, 0o002, 0o077, *(0o1 for _ in range(CALLERS + 5))):
             pid, end = waiting(umask)
             for _ in range(2):
-                umasks.take_over(pid)
+                umasks.adopt(pid)
                 found.append(os.umask(umasks.current))
             os.close(end)
             os.waitpid(pid, 0)
@@ -43,12 +43,12 @@ def test_a_umask_is_taken_over_and_kept_callers_are_bounded() -> None:
 
 def test_who_is_gone_has_none() -> None:
     def action() -> None:
-        umasks = Umasks(os.open("/proc", os.O_PATH))
+        umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         pid, end = waiting(0o077)
-        umasks.take_over(pid)
+        umasks.adopt(pid)
         os.close(end)
         os.waitpid(pid, 0)
-        umasks.take_over(pid)
+        umasks.adopt(pid)
 
     with pytest.raises(OSError, match="No such"):
         in_child(action)
@@ -59,34 +59,34 @@ def test_a_umask_is_read_again_once_it_may_be_another() -> None:
         pid, end = waiting(0o027)
         read: list[int] = []
 
-        class Counted(Umasks):
+        class Counted(CallerUmasks):
             def _read(self, thread: int) -> bytes:
                 read.append(thread)
                 return super()._read(thread)
 
-        umasks = Counted(os.open("/proc", os.O_PATH), told=True)
+        umasks = Counted(os.open("/proc", os.O_PATH), hears_changes=True)
         found: list[int] = []
 
-        def take_over(*threads: int) -> None:
+        def adopt(*threads: int) -> None:
             read.clear()
             for thread in threads:
-                umasks.take_over(thread)
+                umasks.adopt(thread)
             found.append(len(read))
 
         here = os.getpid()
-        take_over(pid, here)  # nobody has changed one since the pen began
-        umasks.hear(here, 0o022)
+        adopt(pid, here)  # nobody has changed one since the pen began
+        umasks.note_change(here, 0o022)
         umasks.changing.clear()
-        take_over(pid, pid, pid)  # known for a moment
-        take_over(here, pid, here)  # only the last one is
+        adopt(pid, pid, pid)  # known for a moment
+        adopt(here, pid, here)  # only the last one is
         umasks.until = 0.0
-        take_over(here, here)  # the moment is over
-        umasks.hear(pid, 0o077)
-        take_over(here, here)  # it may share ours, and not have it yet
-        take_over(pid, pid)  # it has
-        umasks.hear(pid, 0o077)
+        adopt(here, here)  # the moment is over
+        umasks.note_change(pid, 0o077)
+        adopt(here, here)  # it may share ours, and not have it yet
+        adopt(pid, pid)  # it has
+        umasks.note_change(pid, 0o077)
         umasks.changing[pid] = 0.0
-        take_over(here, here)  # it surely has
+        adopt(here, here)  # it surely has
         os.close(end)
         os.waitpid(pid, 0)
         return found
@@ -98,9 +98,9 @@ def test_what_is_heard_is_not_kept_for_good() -> None:
     """Each thread of a program may change its own once, and make nothing."""
 
     def action() -> int:
-        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        umasks = CallerUmasks(os.open("/proc", os.O_PATH), hears_changes=True)
         for thread in range(10 * MOST_CHANGING):
-            umasks.hear(thread, 0o022)
+            umasks.note_change(thread, 0o022)
             umasks.changing[thread] = 0.0
         return len(umasks.changing)
 
@@ -109,12 +109,12 @@ def test_what_is_heard_is_not_kept_for_good() -> None:
 
 def test_who_hears_of_no_change_reads_each_time() -> None:
     def action() -> list[int]:
-        umasks = Umasks(os.open("/proc", os.O_PATH))
+        umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         found = []
         for mask in (0o022, 0o077, 0o002):
             os.umask(mask)
             umasks.current = -1
-            umasks.take_over(os.getpid())
+            umasks.adopt(os.getpid())
             found.append(umasks.current)
         return found
 
@@ -125,12 +125,12 @@ def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
     """None of them is sure to be done: what is read meanwhile is not known afterwards."""
 
     def action() -> tuple[bool, bool, bool]:
-        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        umasks = CallerUmasks(os.open("/proc", os.O_PATH), hears_changes=True)
         for thread in range(10 * MOST_CHANGING):
-            umasks.hear(-thread, 0o022)
+            umasks.note_change(-thread, 0o022)
         kept = len(umasks.changing)
         end = max(umasks.changing.values())
-        umasks.take_over(os.getpid())
+        umasks.adopt(os.getpid())
         return kept <= MOST_CHANGING, umasks.until == 0.0, end == max(umasks.changing.values())
 
     assert in_child(action) == (True, True, True)

@@ -7,15 +7,15 @@ from pinfold.sandbox.linux.host.warden_client import COMMANDS as KEPT
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.warden import Denial
-from pinfold.sandbox.linux.warden.violations import COMMANDS, PATHS, Records
+from pinfold.sandbox.linux.warden.violations import COMMANDS, PATHS, ViolationLog
 
 
-def both() -> tuple[Records, Refusals]:
+def both() -> tuple[ViolationLog, Refusals]:
     ours, theirs = channel.pair()
-    return Records(theirs), Refusals(ours)
+    return ViolationLog(theirs), Refusals(ours)
 
 
-def add(records: Records, tag: int, path: str, operation: str = "open") -> None:
+def add(records: ViolationLog, tag: int, path: str, operation: str = "open") -> None:
     records.add(tag, operation, path, NameRule(".vscode", "why"), "sh", 7)
 
 

@@ -14,7 +14,7 @@ Facts that shape it:
   (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
 - What was judged is a path, and commands of another session may have a granted directory for their project:
   they could move what is in it between the look and the change. So no pen moves anything meanwhile
-  (`warden.rename_lock`).
+  (`protocol.rename_lock`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
 - What has another name (a hard link) could be written by that for good, whatever was granted, and for how
@@ -62,7 +62,7 @@ from pinfold.sandbox.linux.protocol.file_change import (
     file_id,
 )
 from pinfold.sandbox.linux.protocol.keeper import Ready
-from pinfold.sandbox.linux.protocol.rename_lock import kept_still
+from pinfold.sandbox.linux.protocol.rename_lock import renames_locked
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
@@ -118,7 +118,7 @@ class Granter:
         try:
             if isinstance(request, CheckChange):
                 return self.check(request.change), None
-            with kept_still():
+            with renames_locked():
                 return 0, self.make(request.change)
         except Changed:
             return CHANGED, None

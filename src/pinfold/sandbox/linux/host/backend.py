@@ -43,9 +43,9 @@ class LinuxBackend:
 
     def keep_still(self) -> AbstractContextManager[None]:
         # Imported here: only file tools want it, and every run of a command would pay for it.
-        from pinfold.sandbox.linux.protocol.rename_lock import kept_still
+        from pinfold.sandbox.linux.protocol.rename_lock import renames_locked
 
-        return kept_still()
+        return renames_locked()
 
     def close(self) -> None:
         """Ends every session."""

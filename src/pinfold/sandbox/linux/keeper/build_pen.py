@@ -31,11 +31,11 @@ from pinfold.sandbox.linux.protocol.keeper import Confinement, OutletMade
 from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.spawner import main as spawner
 from pinfold.sandbox.linux.warden import main as warden
-from pinfold.sandbox.linux.warden.config import Charge
-from pinfold.sandbox.linux.warden.peers import Neighbours
+from pinfold.sandbox.linux.warden.config import WardenConfig
+from pinfold.sandbox.linux.warden.peers import PeerWardens
 
 
-def assemble(theirs: socket.socket, pids: int, filters: Mapping[str, bytes], charge: Charge) -> None:
+def assemble(theirs: socket.socket, pids: int, filters: Mapping[str, bytes], config: WardenConfig) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
     The first message on the way out brings what hears the session's questions about names, from the first
@@ -43,24 +43,24 @@ def assemble(theirs: socket.socket, pids: int, filters: Mapping[str, bytes], cha
 
     Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
     """
-    if charge.gate:
+    if config.gate:
         resolver = open_outlet()
-        channel.send(charge.gate, OutletMade(resolver is not None), (resolver.detach(),) if resolver else ())
+        channel.send(config.gate, OutletMade(resolver is not None), (resolver.detach(),) if resolver else ())
     ours, inside = channel.pair()
     is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
     builder = RootBuilder()
-    rest = tuple([operation for operation in charge.operations if not builder.apply(operation)])
+    rest = tuple([operation for operation in config.operations if not builder.apply(operation)])
     is_left()
     theirs.close()
     inside.close()
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     channel.send(ours, Confinement(rest), (root,))
     os.close(root)
-    if charge.has_warden:
-        warden.serve(ours, charge)
+    if config.has_warden:
+        warden.serve(ours, config)
 
 
-def rehearse(operations: Operations, names: tuple[NameRule, ...], neighbours: Neighbours) -> None:
+def rehearse(operations: Operations, names: tuple[NameRule, ...], peers: PeerWardens) -> None:
     """Makes a warden as of such a pen, and forgets it: all but the descriptors that it leaves open.
 
     A fork's memory is its parent's until it is written to, at 3 us a page, and Python writes to all that it
@@ -72,7 +72,7 @@ def rehearse(operations: Operations, names: tuple[NameRule, ...], neighbours: Ne
     """
     ours, theirs = channel.pair()
     with suppress(OSError), ours, theirs:
-        warden.Warden(-1, Charge(operations, names, ours, None, {}, -1, neighbours))
+        warden.Warden(-1, WardenConfig(operations, names, ours, None, {}, -1, peers))
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:

@@ -44,8 +44,8 @@ from pinfold.sandbox.linux.protocol.command import BUILDER, SPAWNER
 from pinfold.sandbox.linux.protocol.keeper import BuilderReport, NameRules, NotReady, PenPlan, Ready
 from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.warden import mount_guard
-from pinfold.sandbox.linux.warden.config import Charge
-from pinfold.sandbox.linux.warden.peers import Neighbours
+from pinfold.sandbox.linux.warden.config import WardenConfig
+from pinfold.sandbox.linux.warden.peers import PeerWardens
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -109,8 +109,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     set_name(BUILDER)
     os.setsid()
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    queue, neighbours = mount_guard.queue(), Neighbours()
-    kept = {0, 1, 2, theirs.fileno(), queue, *neighbours.descriptors, *held}
+    queue, peers = mount_guard.queue(), PeerWardens()
+    kept = {0, 1, 2, theirs.fileno(), queue, *peers.descriptors, *held}
     close_all_but(kept)
     *namespaces_but_pids, pids = held
     for descriptor in namespaces_but_pids:
@@ -118,13 +118,13 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     namespaces.unshare(namespaces.CLONE_NEWNS)
     if known:
         operations, names = known
-        rehearse(operations, rules_of(names), neighbours)
+        rehearse(operations, rules_of(names), peers)
         close_all_but(kept)
     plan, ways = channel.receive(theirs, PenPlan)
     host, *gate = (socket.socket(fileno=way) for way in ways)
     rules = rules_of(plan.names)
-    charge = Charge(plan.operations, rules, host, gate[0] if gate else None, plan.lent, queue, neighbours)
-    assemble(theirs, pids, plan.filters, charge)
+    config = WardenConfig(plan.operations, rules, host, gate[0] if gate else None, plan.lent, queue, peers)
+    assemble(theirs, pids, plan.filters, config)
 
 
 @lru_cache(maxsize=1)

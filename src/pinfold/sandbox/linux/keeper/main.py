@@ -51,7 +51,7 @@ from pinfold.sandbox.linux.protocol.keeper import (
 )
 from pinfold.sandbox.linux.protocol.operations import Group, NoteReads, Operations, Seccomp, of_kind
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
-from pinfold.sandbox.seccomp.profile import Reads, UnixSockets, Warden, profile
+from pinfold.sandbox.seccomp.profile import ReadNotices, UnixSockets, WardenMode, profile
 
 Reply = tuple[KeeperReply, tuple[int, ...]]
 """An answer, and the descriptors that go with it."""
@@ -286,5 +286,5 @@ def compile_ahead() -> None:
 
 @lru_cache(maxsize=4)
 def compiled(name: str, watched: bool, asks: bool = False, reads: bool = False) -> bytes:
-    warden = Warden.ASKING if asks else Warden.PRESENT if watched else Warden.ABSENT
-    return pack(profile(MACHINE, warden, UNIX[name], Reads.NOTED if reads else Reads.UNSEEN))
+    warden = WardenMode.ASKING if asks else WardenMode.PRESENT if watched else WardenMode.ABSENT
+    return pack(profile(MACHINE, warden, UNIX[name], ReadNotices.NOTED if reads else ReadNotices.UNSEEN))

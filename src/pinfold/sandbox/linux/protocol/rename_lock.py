@@ -1,24 +1,24 @@
-"""One lock for all wardens of the machine: a directory is moved by nobody while a name is made in it.
+"""One lock for all wardens of the machine: no pen moves a directory while a name is made in it.
 
-A session's file tools, which make names outside of every pen, take it too (`kept_still`).
+A session's file tools make names outside every pen; they take the lock too (`renames_locked`).
 
 Facts that shape it:
-- One warden answers one call at a time, so within a pen nothing moves between the look and the act. Two pens
-  may share their roots, of one session or of several that an agent has at a time: one makes `x/hooks` while
-  the other renames `x` to `.git`, and neither sees what the other is about to do.
-- Only a name that some rule has behind its first component can become protected by the move of a directory
-  above it. All others, which are nearly all, need no lock.
-- Who makes such names could share the lock, but then a few that do it without a pause would keep it for as
-  long as they like: nobody on the machine could move anything meanwhile.
-- A directory that is moved to where names are protected is looked through first, which may take most of a
-  second, and who moves it to and fro would have the lock again before anybody else finds it free. So who had
-  it for long stays away from it for longer.
-- flock belongs to an open file: each warden opens the directory anew. Who can read a directory can lock it,
-  so it is one that no command sees (`charge`).
+- One warden answers one call at a time, so within a pen nothing moves between check and act. But two pens may
+  share their roots, within one session or among several of an agent. One makes `x/hooks` while the other
+  renames `x` to `.git`, and neither sees what the other is about to do.
+- Moving a directory above a name can make it protected only if some rule has that name behind its first
+  component. All others, which are nearly all, need no lock.
+- Wardens that make such names could share the lock. But then a few that do so without a pause could keep it
+  as long as they like, and no pen on the machine could move anything meanwhile.
+- A directory that moves to where names are protected is searched first, which may take most of a second. A
+  warden that moves it to and fro would have the lock again before any other finds it free. So a warden that
+  held the lock for long stays away from it for longer.
+- flock belongs to an open file: each warden opens the directory anew. A process that can read a directory can
+  lock it, so it is one that no command sees (`warden.config`).
 
-Accepted: a program outside of every fence could hold the lock; meanwhile renames would be refused (EBUSY),
-and whatever file tools change. Where the machine has no /run, or a link there, only the wardens of one
-session share a lock, and file tools have none.
+Accepted: a program outside every sandbox could hold the lock. Meanwhile renames and changes by file tools
+would be denied (EBUSY). If the machine has no /run, or a link there, only the wardens of one session share a
+lock, and file tools have none.
 """
 
 import errno
@@ -30,40 +30,40 @@ from contextlib import contextmanager
 
 COMMON = "/run"
 HOLDER = f"another pen, or a program that has locked {COMMON}, does not let go"
-"""Whose fault it is that nothing moves: a lock does not tell."""
+"""A lock does not tell which process holds it."""
 LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATIENCE = 10.0
-"""Seconds: longer than a repository may take to be born (`git`)."""
+"""Seconds: longer than making a repository may take (`warden.git`)."""
 PAUSE, STEP = 0.0001, 0.001
 BRIEF = 0.05
-"""Seconds that count as nothing: hardly any move takes as long, nor does a repository's birth as a rule."""
+"""Seconds that count as nothing: hardly any move takes as long, nor does a new repository normally."""
 AWAY = 3
-"""For how many times as long as a warden had the lock it stays away from it."""
+"""A warden that held the lock stays away from it this many times as long."""
 LONGEST_AWAY = 1.0
 """Seconds: all calls of its pen wait meanwhile."""
 
 
-class Moving:
+class RenameLock:
     def __init__(
         self,
         descriptor: int,
         tails: frozenset[str],
         roots: Mapping[str, int] | None = None,
-        meanwhile: Callable[[], None] = lambda: None,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self.descriptor = descriptor
         self.roots = roots or {}
-        """Directories whose own move counts: descriptors of them outside of the pen, by their paths in it."""
+        """Directories whose own move matters: descriptors of them outside the pen, by their paths in it."""
         self.tails = tails
-        """Names that can become protected by where their directory comes to stand."""
+        """Names that can become protected when a directory above them moves."""
         self.locked = False
-        self.meanwhile = meanwhile
-        """Called while we wait: whoever has the lock may wait for us (`neighbours`)."""
+        self.while_waiting = while_waiting
+        """Called while we wait: the holder of the lock may wait for our answer (`warden.peers`)."""
         self.since = 0.0
         self.away_until = 0.0
 
-    def hold(self) -> None:
-        """Until `release`: no other warden moves anything or makes such a name."""
+    def acquire(self) -> None:
+        """Until `release`, no other warden moves anything or makes a name of `tails`."""
         if self.locked:
             return
         now = time.monotonic()
@@ -80,8 +80,8 @@ class Moving:
                     raise OSError(errno.EBUSY, HOLDER) from None
 
     def _wait(self, seconds: float) -> float:
-        """What time it is then."""
-        self.meanwhile()
+        """Returns the time afterwards."""
+        self.while_waiting()
         time.sleep(seconds)
         return time.monotonic()
 
@@ -95,8 +95,8 @@ class Moving:
 
 
 @contextmanager
-def kept_still() -> Iterator[None]:
-    """For who is in no pen: no warden moves anything or makes such a name meanwhile."""
+def renames_locked() -> Iterator[None]:
+    """For processes outside of pens: no warden moves anything or makes such a name meanwhile."""
     try:
         descriptor = os.open(COMMON, LOCKED)
     except OSError:
@@ -105,11 +105,11 @@ def kept_still() -> Iterator[None]:
         yield
         return
     try:
-        moving = Moving(descriptor, frozenset())
-        moving.hold()
+        lock = RenameLock(descriptor, frozenset())
+        lock.acquire()
         try:
             yield
         finally:
-            moving.release()  # a fork of this process may have the descriptor, too
+            lock.release()  # a fork of this process may have the descriptor, too
     finally:
         os.close(descriptor)

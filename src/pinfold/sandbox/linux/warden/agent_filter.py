@@ -1,16 +1,14 @@
-"""A granted ssh agent lists keys and signs with them for a command, and nothing else.
+"""Lets a command use a granted ssh agent to list keys and to sign, and for nothing else.
 
-The caller's socket is connected to a listener of ours, which no command can reach, and each connection has a
-thread, which hands requests on to the agent one by one, and refuses all but those two. A program that only
-signs sees no difference, but for whom `SO_PEERCRED` names.
+The warden connects the caller's socket to a listener of its own, which no command can reach. A thread per
+connection passes requests to the agent one by one, and refuses all but those two kinds. A program that only
+signs sees no difference, except for the process that `SO_PEERCRED` names.
 
-INVARIANT: no byte of the caller's reaches the agent but in a message that was judged whole.
+INVARIANT: no byte of the caller's reaches the agent except in a message that was judged as a whole.
 
-What a client says to an ssh agent, message by message, and what of it passes. Sans-io.
-
-Facts (draft-ietf-sshm-ssh-agent): a message is 32 bits of length, a byte that says its kind, and the rest;
-every request has one answer, in its turn. OpenSSH's agent takes up to 256 KiB. A client that hears
-SSH_AGENT_FAILURE of an extension goes on without it.
+Facts about messages (draft-ietf-sshm-ssh-agent): a message is 32 bits of length, a byte for its kind, and the
+rest. Each request has one answer, in order. OpenSSH's agent accepts up to 256 KiB. A client that gets
+SSH_AGENT_FAILURE for an extension goes on without it.
 """
 
 import errno
@@ -27,15 +25,15 @@ from pinfold.model.fair_share import has_room
 from pinfold.sandbox.linux.warden.socket_address import unix_address
 
 MOST = 32
-"""How many connections a pen may have to agents; who comes then hears EAGAIN."""
+"""How many connections a pen may have to agents; a further one gets EAGAIN."""
 _PIECE = 65536
-Refused = Callable[[str], None]
+ReportRefused = Callable[[str], None]
 
 
 def is_agent(path: str) -> bool:
-    """Whether a socket is one of an ssh agent, by its name or its directory's: in doubt it is.
+    """Whether a socket belongs to an ssh agent, by its name or its directory's; when in doubt it does.
 
-    Nothing else tells without a connection to it, which a server of another kind would see.
+    Only a connection could tell for certain, and a server of another kind would notice that.
     """
     directory, _, name = path.lower().rpartition("/")
     return "agent" in name or any("ssh" in part for part in (name, directory.rpartition("/")[2]))
@@ -54,27 +52,27 @@ _NAMES = {
 
 
 class AgentMessageError(ValueError):
-    """Bytes that are no message of this protocol; nothing can be known of what follows."""
+    """The bytes are no message of this protocol, so what follows cannot be read either."""
 
 
-class Message(NamedTuple):
+class AgentMessage(NamedTuple):
     kind: int
     data: bytes
-    """The whole of it, as it came."""
+    """The whole message, with its head."""
 
     @property
     def name(self) -> str:
         return _NAMES.get(self.kind, f"send message {self.kind}")
 
 
-class Messages:
-    """Takes bytes as they come."""
+class AgentMessageReader:
+    """Splits a stream of bytes into messages. Sans-io."""
 
     def __init__(self) -> None:
         self._data = b""
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Those that are whole by now. Raises `AgentMessageError`."""
+    def feed(self, data: bytes) -> list[AgentMessage]:
+        """The messages that are complete by now. Raises `AgentMessageError`."""
         self._data += data
         found = []
         while len(self._data) >= 4:
@@ -83,26 +81,26 @@ class Messages:
                 raise AgentMessageError(f"a message of {length} bytes")
             if len(self._data) < 4 + length:
                 break
-            found.append(Message(self._data[4], self._data[: 4 + length]))
+            found.append(AgentMessage(self._data[4], self._data[: 4 + length]))
             self._data = self._data[4 + length :]
         return found
 
 
 class AgentFilter:
     def __init__(self, room: int, descriptors: int) -> None:
-        """`room` is a directory that no command can reach; `descriptors`, our own /proc/self/fd."""
+        """`room` is a directory that no command can reach; `descriptors` is our own /proc/self/fd."""
         self.room, self.descriptors = room, descriptors
         self.lock = allocate_lock()
         self.holders: list[int] = []
-        """The command that each connection is of."""
+        """The tag of the command that each connection belongs to."""
         self.listener: socket.socket | None = None
         self.name = b""
 
-    def lead(self, caller: int, tag: int, inode: int, refused: Refused) -> int | None:
-        """Connects the caller's socket to the agent at an inode, by way of us: an errno; None if it is no
-        stream, which no agent has.
+    def connect(self, caller: int, tag: int, inode: int, refused: ReportRefused) -> int | None:
+        """Connects the caller's socket through this filter to the agent at an inode: 0 or an errno. None if
+        the socket is no stream, which an agent's always is.
 
-        `refused` is told what was asked for and not passed on.
+        `refused` is called with each request that was not passed on.
         """
         if not is_stream(caller):
             return None
@@ -118,13 +116,13 @@ class AgentFilter:
             server.close()
             return failed.errno or errno.ECONNREFUSED
 
-    def _join(self, caller: int, tag: int, server: socket.socket, refused: Refused) -> int:
+    def _join(self, caller: int, tag: int, server: socket.socket, refused: ReportRefused) -> int:
         with self.lock:
             if not has_room(self.holders, tag, MOST):
                 raise BlockingIOError(errno.EAGAIN, "too many connections to agents")
             self.holders.append(tag)
         try:
-            client = self._meet(caller)
+            client = self._accept(caller)
         except OSError:
             self._leave(tag)
             raise
@@ -132,13 +130,13 @@ class AgentFilter:
         client.setblocking(True)
         try:
             start_new_thread(self._serve, (client, tag, server, refused))
-        except RuntimeError:  # the user's processes are all used up
+        except RuntimeError:  # the user may start no further thread
             client.close()
             self._leave(tag)
             raise BlockingIOError(errno.EAGAIN, "no thread") from None
         return 0
 
-    def _meet(self, caller: int) -> socket.socket:
+    def _accept(self, caller: int) -> socket.socket:
         """Our side of the caller's connection. Preconditions: one call is answered at a time."""
         if self.listener is None:
             self.name = b"%d/agent-%s" % (self.room, os.urandom(8).hex().encode())
@@ -151,7 +149,7 @@ class AgentFilter:
         try:
             return self.listener.accept()[0]
         except OSError:
-            # A connection that waits there now must not count as the next one.
+            # A connection that waits there must not be taken for the next caller's.
             self.listener.close()
             self.listener = None
             raise
@@ -160,7 +158,7 @@ class AgentFilter:
         with self.lock:
             self.holders.remove(tag)
 
-    def _serve(self, client: socket.socket, tag: int, server: socket.socket, refused: Refused) -> None:
+    def _serve(self, client: socket.socket, tag: int, server: socket.socket, refused: ReportRefused) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM, signal.SIGUSR1))
         try:
             with client, server, suppress(OSError, AgentMessageError):
@@ -169,8 +167,8 @@ class AgentFilter:
             self._leave(tag)
 
 
-def _pass_requests(client: socket.socket, server: socket.socket, refused: Refused) -> None:
-    requests, answers = Messages(), Messages()
+def _pass_requests(client: socket.socket, server: socket.socket, refused: ReportRefused) -> None:
+    requests, answers = AgentMessageReader(), AgentMessageReader()
     while data := client.recv(_PIECE):
         try:
             found = requests.feed(data)
@@ -179,13 +177,13 @@ def _pass_requests(client: socket.socket, server: socket.socket, refused: Refuse
             raise
         for request in found:
             if request.kind in PASSED:
-                client.sendall(_asked(server, request, answers))
+                client.sendall(_ask_agent(server, request, answers))
             else:
                 refused(request.name)
                 client.sendall(FAILURE)
 
 
-def _asked(server: socket.socket, request: Message, answers: Messages) -> bytes:
+def _ask_agent(server: socket.socket, request: AgentMessage, answers: AgentMessageReader) -> bytes:
     server.sendall(request.data)
     while data := server.recv(_PIECE):
         for answer in answers.feed(data):

@@ -1,20 +1,20 @@
-"""Binds of unix paths, on a caller's behalf, by a thread of the warden's that can do little else.
+"""Binds unix sockets to paths for callers, on a thread of the warden with hardly any rights.
 
-The path is used as the caller gave it, word for word, since that is what getsockname tells its program for
-good, and programs hand it to others. So the kernel walks it, at that moment, whatever it was a moment
-before; and what must not happen on such a walk must be impossible for whoever makes it.
+The kernel gets the path exactly as the caller gave it: getsockname returns this path from then on, and
+programs pass it to others. So the kernel walks the path at that moment, whatever it led to before. What must
+not happen on such a walk must be impossible for the thread that makes it.
 
 Facts that shape it:
-- Links of /proc lead into other processes' roots for those who may trace them, and init's root holds the
-  whole machine. A Landlock domain ends that: no process outside of it can be traced from inside. It also
-  holds new names to where the plan lets commands make any. Domains and capabilities are a thread's own.
-- A unix bind follows no link at the end: the name that appears is the path's last component. So a socket may
-  have no name that is protected anywhere, and where it would lie does not matter. What is protected and
-  exists is mounted read-only. Nor a name that a repository is made of (`bare`): git asks of `objects` and
-  `refs` only whether they may be searched, and a socket has the mode for it.
-- The working directory and the umask are the caller's. `unshare(CLONE_FS)` makes them a thread's own.
-- Which inode was made is told by the socket (SIOCUNIXFILE, CAP_NET_ADMIN), not by the path, which may lead to
-  a socket of the host by now.
+- For a process that may trace others, links of /proc lead into their roots, and init's root holds the whole
+  machine. A Landlock domain ends that: its processes can trace none outside it. The domain also limits new
+  names to where the plan lets commands make any. Domains and capabilities are a thread's own.
+- A unix bind follows no link at the end: the new name is the path's last component. So a socket may have no
+  name that is protected anywhere; its directory does not matter. An existing protected file is mounted
+  read-only. Nor may the socket have a name that makes a repository (`rules.completes`): git only asks whether
+  `objects` and `refs` can be searched, and a socket's mode allows that.
+- The thread takes the caller's working directory and umask. `unshare(CLONE_FS)` makes them a thread's own.
+- The socket itself tells which inode was made (SIOCUNIXFILE, CAP_NET_ADMIN). The path may lead to a socket of
+  the host by now.
 """
 
 import os
@@ -26,33 +26,33 @@ from pinfold.kernel import capabilities, landlock
 from pinfold.kernel.namespaces import CLONE_FS, unshare
 from pinfold.kernel.sockets import bind, bound_file
 from pinfold.sandbox.linux.warden.blocking_connect import close
-from pinfold.sandbox.linux.warden.bound_sockets import Bound
-from pinfold.sandbox.linux.warden.caller_state import Umasks
+from pinfold.sandbox.linux.warden.bound_sockets import BoundSockets
+from pinfold.sandbox.linux.warden.caller_state import CallerUmasks
 from pinfold.sandbox.linux.warden.notification import Caller
 
-Answer = Callable[[int], None]
+Respond = Callable[[int], None]
 """Answers a call with an errno, or 0."""
 EIO, EAGAIN, EACCES, ENOBUFS = 5, 11, 13, 105
 
 
-class Binding:
-    """Its thread starts with the first bind."""
+class BindThread:
+    """The thread starts with the first bind."""
 
-    def __init__(self, proc: int, places: Iterable[str], bound: Bound) -> None:
+    def __init__(self, proc: int, places: Iterable[str], bound: BoundSockets) -> None:
         """`places` are where commands may make names, by themselves or through the warden."""
         self.proc = proc
         self.domain = _domain(places)
         self.bound = bound
-        self.asked: SimpleQueue[tuple[Caller, int, int, bytes, Answer]] = SimpleQueue()
+        self.asked: SimpleQueue[tuple[Caller, int, int, bytes, Respond]] = SimpleQueue()
         self.started = False
 
-    def bind(self, caller: Caller, socket: int, directory: int, address: bytes, answer: Answer) -> None:
-        """Answers later, from the thread. Takes the two descriptors."""
+    def bind(self, caller: Caller, socket: int, directory: int, address: bytes, answer: Respond) -> None:
+        """Answers later, from the thread. Takes ownership of the two descriptors."""
         if not self.started:
-            caller.turns.rest()
+            caller.affinity.unpin_self()
             try:
                 start_new_thread(self._serve, ())
-            except RuntimeError:  # the user's processes are all used up
+            except RuntimeError:  # the user may start no further thread
                 answer(EAGAIN)
                 return close((socket, directory))
             self.started = True
@@ -60,18 +60,18 @@ class Binding:
 
     def _serve(self) -> None:
         unconfined = self._confine()
-        umasks = Umasks(self.proc)
+        umasks = CallerUmasks(self.proc)
         while True:
             caller, socket, directory, address, answer = self.asked.get()
             try:
                 error = unconfined or self._bind(umasks, caller, socket, directory, address)
-            except Exception as fault:  # noqa: BLE001  (a fault of ours is this bind's no, and not the end of all)
+            except Exception as fault:  # noqa: BLE001  (an internal error refuses this bind only)
                 error = getattr(fault, "errno", None) or EIO
             close((socket, directory))
             answer(error)
 
     def _confine(self) -> int:
-        """0, or why nothing may be bound by this thread."""
+        """0, or the errno why this thread may bind nothing."""
         if self.domain < 0:
             return EACCES
         try:
@@ -83,9 +83,9 @@ class Binding:
             return error.errno or EIO
         return 0
 
-    def _bind(self, umasks: Umasks, caller: Caller, socket: int, directory: int, address: bytes) -> int:
+    def _bind(self, umasks: CallerUmasks, caller: Caller, socket: int, directory: int, address: bytes) -> int:
         os.fchdir(directory)
-        umasks.take_over(caller.pid)
+        umasks.adopt(caller.pid)
         if not caller.is_waiting():
             return 0
         if self.bound.is_full():
@@ -97,7 +97,7 @@ class Binding:
 
 
 def _domain(places: Iterable[str]) -> int:
-    """A ruleset that holds these places by their inodes, whatever is put in their stead later; or none."""
+    """A ruleset with these directories' inodes, whatever replaces them later; -1 if there is none."""
     try:
         ruleset = landlock.create_ruleset(landlock.MAKE_SOCK)
         for place in places:

@@ -1,14 +1,14 @@
-"""Connects that may have to wait: tried for a moment, then each by a thread of its own.
+"""Connects that may block: the loop tries each for a moment, and then gives it to a thread of its own.
 
 Facts that shape it:
-- A connect waits while the other side's backlog is full, perhaps for good, and nothing tells beforehand. The
-  loop that answers everybody's calls must not wait with it.
-- Handing each one to a thread would cost every connect a wake-up on the other processor. So the loop tries
-  itself, under a timer whose signal ends the wait (`moment`). What would be waited for once more is known by
-  its target, and is not tried again.
-- The socket is the caller's own, so its flags are not ours to change: one that does not block answers at once
-  by itself, and one with SO_SNDTIMEO waits as long as it says.
-- A caller that is killed leaves its connect with us, and no event says so: while threads wait, one looks.
+- A connect blocks while the other side's backlog is full, perhaps for good, and nothing tells beforehand. The
+  loop that answers all calls must not block with it.
+- A thread for each connect would cost a wake-up on another processor every time. So the loop tries by itself,
+  under a timer whose signal ends the wait (`watchdog`). If a connect to the same target is waiting already,
+  the loop does not try.
+- The socket is the caller's own, so the warden must not change its flags. A non-blocking one returns at once
+  by itself, and one with SO_SNDTIMEO waits as long as that says.
+- A killed caller leaves its connect to us, and no event says so: while threads wait, one of them checks.
 """
 
 import errno
@@ -24,28 +24,28 @@ from pinfold.model.fair_share import has_room
 from pinfold.sandbox.linux.warden import watchdog
 
 LOOK = 0.05
-"""Seconds between two looks at whether the callers are still there."""
+"""Seconds between two checks whether the callers are still there."""
 MOST = 256
-"""How many may wait at a time; who comes then hears EAGAIN."""
+"""How many connects may wait at a time; a further one gets EAGAIN."""
 STACK = 256 * 1024
 
 
-class Waiting:
+class BlockingConnects:
     def __init__(
         self, descriptors: int, answer: Callable[[int, int], object], is_wanted: Callable[[int], bool]
     ) -> None:
         self.descriptors = descriptors
-        """Our own /proc/self/fd, the working directory of whoever connects."""
+        """Our own /proc/self/fd, the working directory of the connecting threads."""
         self.answer = answer
         """Answers a call, by its id, with an errno."""
         self.is_wanted = is_wanted
         """Whether the caller still waits."""
         self.lock = allocate_lock()
         self.threads: dict[int, int] = {}
-        """The calls that are waited for, by id: the thread of each."""
+        """The thread of each waiting call, by the call's id."""
         self.targets: list[Hashable] = []
         self.holders: list[int] = []
-        """The command of each call that waits, by its tag, which `connect` is given a way to find out."""
+        """The tags of the waiting calls' commands; `connect` gets a function that reads them."""
         self.watching = False
         watchdog.prepare()
         stack_size(STACK)
@@ -59,11 +59,11 @@ class Waiting:
         target: Hashable,
         look: Callable[[int, int], None] | None = None,
     ) -> int | None:
-        """The errno of the connect of the first descriptor; None if a thread will answer.
+        """The errno of a connect of the first descriptor; None if a thread will answer.
 
-        Takes the descriptors: they stay open until it is done. `target` is what may be found waiting.
-        `look` is shown the first one, and how it went, before that; not if a thread has to wait for it.
-        Preconditions: the timer stands (`moment`).
+        Takes ownership of the descriptors: they stay open until the connect is done. `target` identifies
+        connects that wait for the same thing. `look` is called with the first descriptor and the errno before
+        it is closed, but not if a thread has to wait. Preconditions: the timer runs (`watchdog`).
         """
         if target not in self.targets:
             error = connect(descriptors[0], address)
@@ -91,7 +91,7 @@ class Waiting:
     def _start(work: Callable[..., None], *arguments: object) -> bool:
         try:
             start_new_thread(work, arguments)
-        except RuntimeError:  # the user's processes are all used up
+        except RuntimeError:  # the user may start no further thread
             return False
         return True
 
@@ -102,7 +102,7 @@ class Waiting:
             self.threads[id_] = get_ident()
         error = errno.EINTR
         try:
-            # The loop changes its working directory; ours is to stay.
+            # The loop changes its working directory; this thread's must not change.
             unshare(CLONE_FS)
             os.fchdir(self.descriptors)
             while error == errno.EINTR and self.is_wanted(id_):

@@ -1,31 +1,29 @@
-"""Which unix sockets were bound by path in this pen: the ones that its commands may connect to.
+"""Which unix sockets belong to this pen: only its own commands may connect to them.
 
 A socket carries descriptors (SCM_RIGHTS), and a descriptor keeps the mounts of the pen that opened it. So the
-commands of one pen never connect to a socket of another.
+commands of one pen must never connect to a socket of another.
 
-Facts that shape it:
-- A socket's file may lie in the workspace, next to sockets of the host. Names tell nothing, since they can be
-  moved; the inode does, for as long as it is held: once let go, its number may come back as another's.
-- So each inode is held open while it counts, by the warden of the pen that bound it.
-- The session's other wardens tell their callers why they are refused. They see the inode in a directory that
-  all wardens share and no command can reach: a file by the inode's number, locked by the warden that holds
-  the inode. The kernel unlocks the file with its owner's last descriptor, so what a dead warden left there
-  counts for nothing.
-- A socket that is closed never comes back on its inode: then there is nothing more to hold.
+Facts about sockets with a path:
+- A socket's file may lie in the workspace, next to sockets of the host. Names prove nothing, since files can
+  be moved. The inode proves it as long as it stays open: once closed, its number may be reused.
+- So the warden of the pen that bound a socket keeps its inode open while it counts.
+- The session's other wardens tell their callers why they are denied. They see the inode in a directory that
+  all wardens share and no command can reach: a file named after the inode, locked by the warden that holds
+  it. The kernel releases the lock with its owner's last descriptor, so what a dead warden left does not
+  count.
+- A closed socket never returns to its inode, so the inode need not be held any more.
 
-Abstract names of unix sockets: which of them belong to this pen, whose commands alone may connect to them.
-
-Abstract names belong to the network namespace, which all pens of a session share, and a name that a socket
-gives up can be another pen's a moment later: no look at who has it now proves who is connected to. So a name
-belongs to the first pen that binds it, for as long as its warden wants it. No other pen binds it meanwhile.
-
-Facts that shape it (net/unix/af_unix.c):
-- A name counts for one type of socket: a datagram socket takes it from no stream. No command can make
+Facts about abstract names (net/unix/af_unix.c):
+- Abstract names belong to the network namespace, which all pens of a session share. A name that one socket
+  gives up can be another pen's a moment later, so no check of the present owner proves which socket a connect
+  will reach. So a name belongs to the first pen that binds it, as long as that pen's warden keeps it. No
+  other pen can bind it meanwhile.
+- A name counts for one type of socket: a datagram socket does not conflict with a stream. No command can make
   datagram sockets. So a warden holds a name by a datagram socket that is bound to a digest of the name. The
-  kernel lets go of it with the warden.
-- The kernel chooses a name, five hexadecimal digits, for a socket that binds none or that connects and wants
-  credentials (SO_PASSCRED). The second is not seen here. So nobody owns such a name: the warden chooses
-  longer ones, and refuses to bind these.
+  kernel releases it with the warden.
+- The kernel chooses a name of five hexadecimal digits for a socket that binds none, or that connects and
+  wants credentials (SO_PASSCRED). The warden does not see the second case. So no pen owns such names: the
+  warden chooses longer ones itself, and refuses to bind these.
 """
 
 import errno
@@ -40,27 +38,27 @@ from collections.abc import Callable
 from pinfold.kernel.sockets import bind, connect
 from pinfold.sandbox.linux.warden.socket_address import abstract_address, unix_address
 
-Identity = tuple[int, int]
+InodeKey = tuple[int, int]
 FEW = 64
-"""Up to here the closed ones among them are not looked for."""
+"""Up to this many, the closed or unused ones among them are not looked for."""
 
 
-def identity_of(descriptor: int) -> Identity:
+def identity_of(descriptor: int) -> InodeKey:
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
 
 
-class Bound:
+class BoundSockets:
     def __init__(self, room: int, descriptors: int) -> None:
         self.room = room
-        """The shared directory."""
+        """The directory that the session's wardens share."""
         self.descriptors = descriptors
         """Our own /proc/self/fd."""
-        self.held: dict[Identity, tuple[int, int]] = {}
-        """The inode and its locked file, open."""
+        self.held: dict[InodeKey, tuple[int, int]] = {}
+        """The descriptors of the inode and of its locked file."""
         self.enough = FEW
         self.most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
-        """How many count at a time. Each takes two descriptors, and others want some too."""
+        """How many count at a time. Each takes two descriptors, and other calls need some too."""
 
     def is_full(self) -> bool:
         if len(self.held) >= self.most:
@@ -68,7 +66,7 @@ class Bound:
         return len(self.held) >= self.most
 
     def add(self, inode: int) -> None:
-        """From now on this inode counts. Takes the O_PATH descriptor."""
+        """From now on this inode counts. Takes ownership of the O_PATH descriptor."""
         if len(self.held) >= self.enough:
             self._let_go_of_the_closed()
         identity = identity_of(inode)
@@ -77,14 +75,14 @@ class Bound:
         except OSError:
             os.close(inode)
             raise
-        # Waits at most for somebody who asks about what a dead warden left.
+        # Waits at most for a warden that asks about what a dead warden left.
         fcntl.flock(locked, fcntl.LOCK_EX)
         self.held[identity] = (inode, locked)
 
-    def has(self, identity: Identity) -> bool:
+    def has(self, identity: InodeKey) -> bool:
         return identity in self.held
 
-    def is_held_by_another(self, identity: Identity) -> bool:
+    def is_held_by_another(self, identity: InodeKey) -> bool:
         if identity in self.held:
             return False
         try:
@@ -111,15 +109,15 @@ class Bound:
 
 
 def is_alive(inode: int) -> bool:
-    """Whether a socket is still bound to this inode. It hears nothing of the question.
+    """Whether a socket is still bound to this inode. The socket notices nothing.
 
     Preconditions: the working directory is our own /proc/self/fd.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-        return connect(asking.fileno(), unix_address(b"%d" % inode)) != errno.ECONNREFUSED
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        return connect(probe.fileno(), unix_address(b"%d" % inode)) != errno.ECONNREFUSED
 
 
-def _name(identity: Identity) -> str:
+def _name(identity: InodeKey) -> str:
     return f"{identity[0]:x}-{identity[1]:x}"
 
 
@@ -133,7 +131,7 @@ TRIES = 8
 
 class AbstractNames:
     def __init__(self, is_waited_for: Callable[[bytes], bool]) -> None:
-        """`is_waited_for`: whether a connect to the name is under way, which looks for it anew."""
+        """`is_waited_for`: whether a connect to the name is waiting, which will look for it anew."""
         self.is_waited_for = is_waited_for
         self.held: dict[bytes, socket.socket] = {}
         self.enough = FEW
@@ -144,18 +142,18 @@ class AbstractNames:
     def is_held_by_another(self, name: bytes) -> bool:
         if name in self.held:
             return False
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-            return bind(asking.fileno(), _held_as(name)) == errno.EADDRINUSE
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            return bind(probe.fileno(), _held_as(name)) == errno.EADDRINUSE
 
     def bind(self, caller: int, name: bytes) -> int:
-        """Binds the caller's socket to a name, or to one of our choice if that is empty: 0 or an errno."""
+        """Binds the caller's socket to a name, or to one that we choose if that is empty: 0 or an errno."""
         if name:
             return self._bind(caller, name)
         for _ in range(TRIES):
             error = self._bind(caller, b"\0" + os.urandom(8).hex().encode())
             if error != errno.EADDRINUSE:
                 break
-        # A socket that has a name already keeps it, and the kernel calls that a success.
+        # A socket that has a name already keeps it, and the kernel calls that success.
         return bind(caller, abstract_address(b"")) if error == errno.EINVAL else error
 
     def _bind(self, caller: int, name: bytes) -> int:
@@ -191,9 +189,9 @@ class AbstractNames:
 
 
 def _is_taken(name: bytes, kind: int) -> bool:
-    """Whether a socket of this kind has it. Nobody else can bind it meanwhile: the name is ours."""
-    with socket.socket(socket.AF_UNIX, kind) as asking:
-        return bind(asking.fileno(), abstract_address(name)) == errno.EADDRINUSE
+    """Whether a socket of this kind has the name. No other pen can bind it meanwhile: the name is ours."""
+    with socket.socket(socket.AF_UNIX, kind) as probe:
+        return bind(probe.fileno(), abstract_address(name)) == errno.EADDRINUSE
 
 
 def _held_as(name: bytes) -> bytes:

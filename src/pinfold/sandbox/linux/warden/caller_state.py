@@ -1,25 +1,24 @@
-"""The umasks of callers, read as cheaply as they can be.
+"""The umask and the working directory of callers, read at the lowest cost.
 
-Facts (proc(5), measured):
-- Only /proc/TID/status tells a umask: 8 us to open, read and close it, 4 to read it again. What was opened
-  stays the same thread's: once that has ended reading fails (ESRCH), whoever has its number by then.
-- A umask is changed by one call alone, which the filter tells; it is done when the thread makes another, and
-  till then nobody knows. Before the first, every process of the pen has the one it was made with, and before
-  the first that takes rights from owners, no umask means anything to a name that is its owner's alone.
-- The number of a thread that has ended is given out again when all others were, which takes longer than a
-  moment.
+Facts about umasks (proc(5), measured):
+- Only /proc/TID/status shows a umask: 8 us to open, read and close it, 4 us to read it again. An open status
+  file stays that thread's own: once the thread has ended, reading fails (ESRCH), even if another thread got
+  its id.
+- Only one call changes a umask, and the filter notifies us of it. The change is done by the time the thread
+  makes another call; until then it is unknown. Before the first such call, every process of the pen has the
+  umask that it started with. Until some umask takes rights from owners, a umask cannot matter to a name that
+  only its owner may use.
+- The kernel reuses a thread id only after all others, which takes longer than the times below.
 
-Accepted: a thread that is stopped for longer than `SURELY` between the telling and the doing. Others that
-share its umask may, for a moment after it goes on, get the one before.
+Facts about working directories (readlinkat(2); tried on Linux 6.18):
+- A link in /proc that is held open (O_PATH, O_NOFOLLOW) is read without a path walk, in half the time. It
+  gives the present path: a directory that was changed or moved since is reported as it is now.
+- The held link stays that thread's own. Once the thread has ended, or has closed the descriptor, reading
+  fails, even if another thread got its id.
+- The path of a removed directory ends in " (deleted)". Another directory may have the path by now.
 
-Where callers' relative paths start, asked as cheaply as can be.
-
-Facts (proc(5), readlinkat(2); tried on Linux 6.18):
-- A link in /proc that is held (O_PATH, O_NOFOLLOW) is read without a walk, in half the time, and says where
-  it leads now: a directory that was changed or moved since is told as it is.
-- It stays the same thread's. Once that has ended, or has closed the descriptor, reading fails, whoever has
-  its number by then.
-- The path of a directory that was removed is told with an ending. Something else may have it by now.
+Accepted: a thread that is stopped for longer than `SURELY` between the notification and the change of its
+umask. Threads that share its umask may get the old one for a moment after it continues.
 """
 
 import os
@@ -28,16 +27,17 @@ from time import monotonic
 from pinfold.kernel.files import AT_FDCWD
 
 CALLERS = 32
-"""Of how many threads the file is kept open."""
+"""How many threads' status files stay open."""
 MOMENT = 0.004
-"""Seconds that a umask is known for without being read again."""
+"""Seconds for which a umask that was read stays valid."""
 SURELY = 0.1
-"""Seconds after which a change is done, whatever its thread does since."""
+"""Seconds after which a change of a umask is done, whatever its thread does."""
 MOST_CHANGING = 1024
-"""How many threads are told apart that may not yet have theirs."""
+"""How many threads with a change under way are told apart."""
 OWNERS = 0o700
 _FIELD = b"\nUmask:\t"
-"""At the beginning of a line: the first has the thread's name, where anything else may stand."""
+"""Matched with the line end before it, since the first line holds the thread's name, which may be
+anything."""
 
 
 def parse_umask(status: bytes) -> int:
@@ -45,28 +45,29 @@ def parse_umask(status: bytes) -> int:
     return int(status[start : start + 4], 8)
 
 
-class Umasks:
-    """Takes over a caller's umask, since it is the kernel's to apply: a default ACL passes over it."""
+class CallerUmasks:
+    """Sets the warden's umask to the caller's. The kernel must apply it, since a default ACL overrides a
+    umask."""
 
-    def __init__(self, proc: int, told: bool = False) -> None:
-        """`told`: whether we `hear` of every change."""
+    def __init__(self, proc: int, hears_changes: bool = False) -> None:
+        """`hears_changes`: whether `note_change` is called for every change."""
         self.proc = proc
-        self.moment = MOMENT if told else 0.0
-        self.differ = not told
-        """Whether any caller's may be another than ours. Whoever started the pen's first had ours."""
+        self.moment = MOMENT if hears_changes else 0.0
+        self.may_differ = not hears_changes
+        """Whether any caller's umask may differ from ours. The first process of the pen started with ours."""
         self.status: dict[int, int] = {}
         self.known, self.until = 0, 0.0
-        """The thread whose umask is surely ours, and for how long."""
+        """The thread whose umask is surely the same as ours, and until when."""
         self.changing: dict[int, float] = {}
-        """Threads that may not yet have what we have heard of, and when they surely do."""
+        """Threads whose change may not be done yet, and when it surely is."""
         self.current = os.umask(0o022)
         os.umask(self.current)
         self.bind_owners = bool(self.current & OWNERS)
-        """Whether any caller's might."""
+        """Whether any caller's umask may take rights from owners."""
 
-    def hear(self, thread: int, umask: int) -> None:
-        """A thread is about to have this one, and so are those that share it."""
-        self.differ, self.until = True, 0.0
+    def note_change(self, thread: int, umask: int) -> None:
+        """A thread is about to change its umask, and that of the threads that share it."""
+        self.may_differ, self.until = True, 0.0
         now = monotonic()
         if len(self.changing) >= MOST_CHANGING:
             self._forget(now)
@@ -74,9 +75,9 @@ class Umasks:
         if umask & OWNERS:
             self.bind_owners = True
 
-    def take_over(self, thread: int) -> None:
-        """Makes the umask of a thread ours. Raises OSError if it had to be asked and is not there."""
-        if not self.differ:
+    def adopt(self, thread: int) -> None:
+        """Makes the umask of a thread ours. Raises OSError if it had to be read and the thread has ended."""
+        if not self.may_differ:
             return
         now = monotonic()
         if thread == self.known and now < self.until:
@@ -91,7 +92,8 @@ class Umasks:
         self.known, self.until = thread, 0.0 if self.changing else now + self.moment
 
     def _forget(self, now: float) -> None:
-        """Those who surely have theirs; the last one stands for the others where they are too many."""
+        """Drops the changes that are surely done. If too many are left, the last one stays for all of
+        them."""
         left = {other: end for other, end in self.changing.items() if end > now}
         self.changing = left if len(left) < MOST_CHANGING else dict([left.popitem()])
 
@@ -110,31 +112,31 @@ class Umasks:
 
 
 LINKS = 32
-"""How many are held."""
+"""How many links stay open."""
 HELD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 GONE = b" (deleted)"
 
 
 def start_of(pid: int, descriptor: int) -> bytes:
-    """The link in /proc to where a relative path starts."""
+    """The link in /proc that leads to where a relative path starts."""
     return b"%d/cwd" % pid if descriptor == AT_FDCWD else b"%d/fd/%d" % (pid, descriptor)
 
 
-class Starts:
+class CallerDirectories:
     def __init__(self, proc: int) -> None:
         """`proc`: the host's /proc, where callers are known."""
         self.proc = proc
         self.links: dict[tuple[int, int], int] = {}
 
     def path(self, thread: int, descriptor: int) -> bytes:
-        """Of a caller's directory, by its descriptor; empty if that has none, or cannot be told."""
+        """The path of a caller's directory, by its descriptor; empty if it has none or cannot be read."""
         asked = thread, descriptor
         for _ in range(2):
             try:
                 held = self.links.get(asked)
                 return _read(self._hold(asked) if held is None else held)
             except OSError:
-                # Of what came of its number since, if anything did, another link tells.
+                # The thread or descriptor is gone. If its number has a new owner, a new link tells.
                 if (held := self.links.pop(asked, None)) is not None:
                     os.close(held)
         return b""

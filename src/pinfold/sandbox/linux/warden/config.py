@@ -1,4 +1,4 @@
-"""What a warden is put in charge of: one pen, as its plan has it, and the ways that lead from it."""
+"""What a warden needs to know about its pen: the plan, its sockets to host and gate, shared directories."""
 
 import os
 import socket
@@ -17,53 +17,53 @@ from pinfold.sandbox.linux.protocol.operations import (
     of_kind,
 )
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
-from pinfold.sandbox.linux.warden.paths import Grounds
-from pinfold.sandbox.linux.warden.peers import Neighbours
+from pinfold.sandbox.linux.warden.paths import PlanPaths
+from pinfold.sandbox.linux.warden.peers import PeerWardens
 
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-class Charge:
+class WardenConfig:
     def __init__(
         self,
         operations: Operations,
         rules: tuple[NameRule, ...],
         host: socket.socket,
         gate: socket.socket | None,
-        lent: dict[int, str],
+        lent_ports: dict[int, str],
         queue: int,
-        neighbours: Neighbours,
+        peers: PeerWardens,
     ) -> None:
-        """Preconditions: the mounts are still the session's."""
+        """Preconditions: this process still has the session's mounts, not yet the pen's."""
         self.operations = operations
         self.rules = rules
         self.host = host
         self.gate = gate
-        """The way out, if the pen's connections may leave."""
-        self.lent = lent
-        """Ports of the machine's loopback that it leads to."""
+        """The socket to the gate, if connections may leave the pen."""
+        self.lent_ports = lent_ports
+        """Ports of the host's loopback that the pen may connect to, and the host name of each."""
         self.queue = queue
-        """What tells of what the host changes (`standing`)."""
-        self.neighbours = neighbours
+        """An inotify queue for changes that the host makes (`mount_guard`)."""
+        self.peers = peers
         self.proc = os.open(f"{HOST}/proc", DIRECTORY)
-        """The host's /proc, where callers are known."""
+        """The host's /proc, where callers have the numbers that the kernel tells us."""
         self.bound = os.open(BOUND, DIRECTORY)
-        """Where the session's sockets are bound."""
-        self.moving = _common()
-        """What wardens lock to keep each other still (`moving`)."""
-        self.roots = dict(_held(Grounds.of(operations).roots))
-        """Writable directories, as the machine has them: what tells whether they were moved (`spots`)."""
+        """The directory that all wardens of the session share (`bound_sockets`)."""
+        self.lock_directory = _common()
+        """The directory whose lock keeps other wardens from renaming (`rename_lock`)."""
+        self.roots = dict(_held(PlanPaths.of(operations).roots))
+        """Writable directories, opened on the host's mounts: they tell whether one was moved (`paths`)."""
 
     @property
     def descriptors(self) -> set[int]:
-        """What a warden of it needs."""
+        """The descriptors that a warden must keep open."""
         ways = (self.host, self.gate) if self.gate else (self.host,)
-        ours = (self.proc, self.bound, self.moving, self.queue, *self.roots.values())
-        return {*ours, *(way.fileno() for way in ways), *self.neighbours.descriptors}
+        ours = (self.proc, self.bound, self.lock_directory, self.queue, *self.roots.values())
+        return {*ours, *(way.fileno() for way in ways), *self.peers.descriptors}
 
     @property
     def granted(self) -> tuple[LandlockRule, ...]:
-        """What the plan grants below which path."""
+        """The rights that the plan grants below each path."""
         return tuple(rule for step in of_kind(self.operations, Landlock) for rule in step.rules)
 
     @property
@@ -72,7 +72,7 @@ class Charge:
 
     @property
     def asks(self) -> bool:
-        """Whether a person can be asked for what the plan denies."""
+        """Whether a person can be asked about what the plan denies."""
         return any(step.asks for step in of_kind(self.operations, Seccomp))
 
     @property
@@ -81,12 +81,12 @@ class Charge:
 
     @property
     def sockets(self) -> tuple[str, ...]:
-        """The machine's sockets that the plan opens."""
+        """The sockets of the host that the plan grants."""
         return tuple(path for step in of_kind(self.operations, Seccomp) for path in step.sockets)
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Those of them that are an ssh agent's, whatever they are called."""
+        """Those granted sockets that are known to belong to an ssh agent, whatever their names."""
         return tuple(path for step in of_kind(self.operations, Seccomp) for path in step.agents)
 
     @property
@@ -96,14 +96,14 @@ class Charge:
 
 def _held(roots: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     for root in roots:
-        # A file has no names in it; and if a root is gone, the pen fails by that.
+        # A file contains no names. If a root is missing, building the pen fails.
         with suppress(OSError):
             yield root, os.open(f"{HOST}{root}", DIRECTORY)
 
 
 def _common() -> int:
-    """A directory that wardens of all sessions have, and no command: over the machine's /run pens have an
-    empty one, unless it is a link (`places`)."""
+    """A directory that the wardens of all sessions share and no command sees. Pens have an empty directory
+    over the host's /run, unless /run is a symbolic link (`host.paths`)."""
     try:
         return os.open(f"{HOST}{COMMON}", LOCKED)
     except OSError:

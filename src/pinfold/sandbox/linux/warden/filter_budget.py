@@ -1,19 +1,21 @@
-"""How many seccomp filters the commands of a session may have: all programs share the room for compiled ones.
+"""Limits how many seccomp filters the commands of a session may install, since the whole machine shares the
+memory for compiled filters.
 
 Facts (kernel/seccomp.c, kernel/bpf/core.c; tried on 6.18):
-- The compiled code of all filters of unprivileged programs counts against `net.core.bpf_jit_limit`, 264 or
-  528 MB for the whole machine. At that limit no such program can install one: no browser, no sshd, no other
-  sandbox, no pen of ours. A process may hold filters of 32,768 instructions, over a megabyte of code.
-- A filter lives as long as a task that it binds. Children share their parent's. /proc tells how many bind
-  each thread, not which. So the threads of a process count apart only if one installed a filter for itself.
-- What a program asks for lies behind a pointer, so each filter counts as the largest that there can be.
+- The compiled filters of all unprivileged programs count against `net.core.bpf_jit_limit`, 264 or 528 MB for
+  the whole machine. At that limit no such program can install one: no browser, no sshd, no other sandbox, no
+  pen of ours. A process may hold filters of 32,768 instructions, over a megabyte of code.
+- A filter lives as long as a task that it binds. Children share their parent's. /proc tells how many filters
+  bind each thread, but not which. So the threads of a process count separately only if one of them installed
+  a filter for itself.
+- The filter that a program asks for lies behind a pointer, so each counts as the largest possible one.
 
-What this means for us: the first filters of a pen pass uncounted. Then the warden counts what the session
-has. A call goes back to the kernel, which is safe: this bounds a number, and judges nothing that the pointer
+So the first filters of a pen pass uncounted. After that, the warden counts what the session has. The call
+then goes back to the kernel, which is safe: this limits a number, and decides nothing by what the pointer
 leads to.
 
-Accepted: what passes uncounted between two counts, in each pen; and that a filter that processes share counts
-once for each of them.
+Accepted: filters that pass uncounted between two counts, in each pen. A filter that processes share counts
+once for each process.
 """
 
 import errno
@@ -23,14 +25,14 @@ from collections.abc import Iterator
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.violations import Records
+from pinfold.sandbox.linux.warden.violations import ViolationLog
 
 PROC = "/proc"
-"""The pen's own, which has the processes of the session."""
+"""The pen's own /proc, with the processes of the session."""
 UNCOUNTED = 64
 MOST = 512
 SYNCED = 1
-"""SECCOMP_FILTER_FLAG_TSYNC: for all threads of the process."""
+"""SECCOMP_FILTER_FLAG_TSYNC: the filter binds all threads of the process."""
 FULL = NameRule(
     "",
     f"the commands of this session have {MOST} seccomp filters already; end some of them first",
@@ -40,13 +42,13 @@ FULL = NameRule(
 
 
 class FilterBudget:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: ViolationLog) -> None:
         self.records = records
         self.base = _filters_of("self/status") + 1
-        """What binds every command: what binds the warden, and the pen's own filter."""
+        """The filters that bind every command: the warden's own, and the pen's."""
         self.left = UNCOUNTED
         self.apart: set[int] = set()
-        """Processes in which a thread has filters of its own, by their numbers in the session."""
+        """Processes in which a thread has filters of its own, by their ids in the session."""
         self.handlers = {"seccomp": self.install, "prctl": self.install_by_prctl}
 
     def install(self, caller: Caller) -> None:
@@ -62,7 +64,7 @@ class FilterBudget:
         if not self.left:
             self.left = min(UNCOUNTED, max(0, MOST - self._count()))
         if not self.left:
-            tag, program = caller.who()
+            tag, program = caller.identify()
             self.records.add(tag, "seccomp", "", FULL, program, caller.pid)
             return caller.refuse(errno.ENOMEM)
         self.left -= 1
@@ -74,14 +76,14 @@ class FilterBudget:
         return sum(map(self._held_by, processes))
 
     def _held_by(self, process: int) -> int:
-        own = [max(0, filters - self.base) for filters in _filters_of_threads(process)]
-        return sum(own) if process in self.apart else max(own, default=0)
+        own_fds = [max(0, filters - self.base) for filters in _filters_of_threads(process)]
+        return sum(own_fds) if process in self.apart else max(own_fds, default=0)
 
 
 def _filters_of_threads(process: int) -> Iterator[int]:
     try:
         threads = os.listdir(f"{PROC}/{process}/task")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return
     for thread in threads:
         yield _filters_of(f"{process}/task/{thread}/status")
@@ -90,7 +92,7 @@ def _filters_of_threads(process: int) -> Iterator[int]:
 def _filters_of(status: str) -> int:
     """How many filters bind a thread; 0 once it has ended."""
     try:
-        with open(f"{PROC}/{status}", "rb") as file:  # its name is any bytes
+        with open(f"{PROC}/{status}", "rb") as file:  # the process's name may be any bytes
             return int(file.read().partition(b"\nSeccomp_filters:")[2].split(None, 1)[0])
     except (OSError, IndexError):
         return 0

@@ -1,24 +1,25 @@
-"""What git may have of its protected names: a new hooks directory, and configuration that is vetted.
+"""What git may change of its protected names: a new hooks directory, and configuration that is checked.
 
-Git writes its configuration as `config.lock` and renames that. The warden never lets such a file become the
-configuration: whoever wrote it may still hold it open. What it says is judged (`gitconfig`), and then:
-- A configuration that is mounted read-only is changed **in place**, under the mount, by one write: its inode
-  stays, and nobody inside was ever able to open it for writing. What a shorter text leaves of the longer one
-  is blank lines until it is cut off, so that a kill at any moment leaves a configuration that git reads.
-- A repository that is new has none yet. It gets a fresh inode, which has no name until its text is complete
-  (O_TMPFILE), so that nothing is left behind by a kill; then its name and a read-only mount, here and in the
-  user's other pens (`neighbours`), in a directory that nobody can search meanwhile (`late.closed`). If that
-  or a lease tells that somebody may have opened it in between, it is taken away again, and in the end the
-  call is refused.
+Git writes its configuration as `config.lock` and renames that file. The warden never lets this very file
+become the configuration: the process that wrote it may still have it open. `git_config` judges the text, and
+then:
+- A configuration that is mounted read-only is changed **in place**, under the mount, by one write. Its inode
+  stays, and no process inside was ever able to open it for writing. If the new text is shorter, blank lines
+  fill the rest until the file is truncated. So a kill at any moment leaves a configuration that git can read.
+- A new repository has no configuration yet. It gets a fresh inode, which has no name until its text is
+  complete (O_TMPFILE), so that a kill leaves nothing behind. Then it gets its name and a read-only mount,
+  here and in the user's other pens (`peers`), in a directory that no caller can search meanwhile
+  (`late_mounts.closed_directory`). If that directory or a lease shows that a process may have opened the file
+  in between, the warden removes it again, and finally denies the call.
 
-Accepted: a kill in those few milliseconds leaves a directory of mode 0 behind, in a repository that was being
-made. So `config.worktree` is not born here: it would be in one that somebody has.
+Accepted: a kill in those few milliseconds leaves a directory of mode 0 in a repository that was being made.
+So `config.worktree` is not created this way: its repository is already in use.
 
-A new repository's git tries whether modes are kept, by giving its configuration another one, which the mount
-refuses, and which nobody need be asked about; and would write down for good that they are not
-(`core.filemode`). Whether they are is found out here instead, of the lock.
+Git in a new repository tests whether file modes are kept, by changing the mode of its configuration. The
+read-only mount denies that, and no person need be asked. But git would then record for good that modes are
+not kept (`core.filemode`). So the warden runs the test itself, on the lock file.
 
-In a new hooks directory there may be `*.sample`, which git never runs. The directory `branches`, which git
+A new hooks directory may contain `*.sample` files, which git never runs. The directory `branches`, which git
 makes in a new repository, stays empty.
 """
 
@@ -35,9 +36,9 @@ from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.git_config import objection
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.paths import Spot
-from pinfold.sandbox.linux.warden.peers import Neighbours
-from pinfold.sandbox.linux.warden.rules import PROTECTED, Judge, Verdict, Wish
+from pinfold.sandbox.linux.warden.paths import PathTarget
+from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.rules import PROTECTED, ExemptionResult, NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
 HOOKS = ".git/hooks"
@@ -49,140 +50,147 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TRIES = 3
 
 
-class Git:
-    """An exemption of `Judge`."""
+class GitExemption:
+    """The exemption of `NameCheck` for git's own files."""
 
-    def __init__(self, own: int, proc: int, judging: Judge, neighbours: Neighbours) -> None:
-        self.own, self.proc = own, proc
-        """Our /proc/self/fd, and the host's /proc."""
-        self.judging = judging
-        self.neighbours = neighbours
+    def __init__(self, own_fds: int, proc: int, checks: NameCheck, peers: PeerWardens) -> None:
+        self.own_fds, self.proc = own_fds, proc
+        """Our own /proc/self/fd, and the host's /proc."""
+        self.checks = checks
+        self.peers = peers
 
-    def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
-        rule = wish.match.rule.name
-        if wish.operation == "chmod":
-            return Verdict.GO_ON if _is_configuration(wish.spot) else None
-        if wish.match.rest:
+    def __call__(self, caller: Caller, change: ProtectedChange) -> ExemptionResult | None:
+        rule = change.match.rule.name
+        if change.operation == "chmod":
+            return ExemptionResult.ALLOW if _is_configuration(change.target) else None
+        if change.match.rest:
             return None
         if rule == HOOKS:
-            return Verdict.GO_ON if _is_new(wish, b"hooks") or _is_sample(wish) else None
+            return ExemptionResult.ALLOW if _is_new(change, b"hooks") or _is_sample(change) else None
         if rule == BRANCHES:
-            return Verdict.GO_ON if _is_new(wish, b"branches") else None
-        lock = wish.other
-        if wish.operation != "rename" or lock is None or CONFIGURATIONS.get(rule) != wish.spot.name:
+            return ExemptionResult.ALLOW if _is_new(change, b"branches") else None
+        lock = change.other
+        if change.operation != "rename" or lock is None or CONFIGURATIONS.get(rule) != change.target.name:
             return None
-        if lock.name != wish.spot.name + b".lock" or lock.place.path != wish.spot.place.path:
+        if lock.name != change.target.name + b".lock" or lock.parent.path != change.target.parent.path:
             return None
-        return self._configure(caller, wish, lock)
+        return self._configure(caller, change, lock)
 
-    def _configure(self, caller: Caller, wish: Wish, lock: Spot) -> Verdict:
+    def _configure(self, caller: Caller, change: ProtectedChange, lock: PathTarget) -> ExemptionResult:
         new, mode = _contents(lock.directory, lock.name)
-        exists = wish.spot.status() is not None
-        if not exists and wish.spot.name != b"config":
-            return Verdict.REFUSED
-        old = _contents(wish.spot.directory, wish.spot.name)[0] if exists else b""
+        exists = change.target.status() is not None
+        if not exists and change.target.name != b"config":
+            return ExemptionResult.DENY
+        old = _contents(change.target.directory, change.target.name)[0] if exists else b""
         if _is_being_made(lock.directory) and _keeps_modes(lock):
             new = FILEMODE.sub(rb"\1true", new)
         why = objection(new, old)
         if why:
-            self._object(caller, wish, lock if exists else None, why)
+            self._deny(caller, change, lock if exists else None, why)
         elif caller.is_waiting():
             try:
-                self._put(wish.spot, new, old, mode)
+                self._replace(change.target, new, old, mode)
             except OSError as error:
                 why = f"its new text could not be put under its protection: {error.strerror}"
-                rule = wish.match.rule._replace(why=why, grantable=False)
-                self.judging.record(caller, wish.operation, wish.spot.path, rule)
+                rule = change.match.rule._replace(why=why, grantable=False)
+                self.checks.record(caller, change.operation, change.target.path, rule)
                 raise
             with suppress(FileNotFoundError):
                 os.unlink(lock.name, dir_fd=lock.directory)
             caller.succeed()
-        return Verdict.ANSWERED
+        return ExemptionResult.ANSWERED
 
-    def _object(self, caller: Caller, wish: Wish, lock: Spot | None, why: str) -> None:
-        """A person may still let it through, whatever it says: who wrote the lock may write into it until
-        they have answered, so the question does not tell what was found in it. A birth is not asked about."""
+    def _deny(self, caller: Caller, change: ProtectedChange, lock: PathTarget | None, why: str) -> None:
+        """Denies the change, unless a person allows it. The process that wrote the lock file may change it
+        until the person has answered, so the question does not quote it. A new configuration is not asked
+        about."""
 
         def refuse(denial: Denial) -> None:
-            rule = wish.match.rule._replace(why=why, grantable=True)
-            self.judging.record(caller, wish.operation, wish.spot.path, rule, denial)
+            rule = change.match.rule._replace(why=why, grantable=True)
+            self.checks.record(caller, change.operation, change.target.path, rule, denial)
             caller.refuse(PROTECTED)
 
-        asking = self.judging.asking if lock else None
-        if not (asking and asking.hold(caller, wish.operation, wish.spot, refuse, wish.match, lock)):
+        questions = self.checks.questions if lock else None
+        if not (
+            questions and questions.ask(caller, change.operation, change.target, refuse, change.match, lock)
+        ):
             refuse(NOT_ASKED)
 
-    def _put(self, spot: Spot, new: bytes, old: bytes, mode: int) -> None:
+    def _replace(self, target: PathTarget, new: bytes, old: bytes, mode: int) -> None:
         try:
-            thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+            thing = os.open(target.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target.directory)
         except FileNotFoundError:
-            return self._give_birth(spot, new, mode)
+            return self._create(target, new, mode)
         try:
             if late_mounts.is_read_only(thing):
-                return _change_below(spot, thing, new, old)
+                return _change_below(target, thing, new, old)
         finally:
             os.close(thing)
-        # The host has just made it, and whoever is inside may hold it open: only the host may go on with it.
+        # The host has just made the file, and a process inside may have it open: only the host may change it
+        # now.
         raise PermissionError(errno.EBUSY, "not mounted read-only yet")
 
-    def _give_birth(self, spot: Spot, text: bytes, mode: int) -> None:
+    def _create(self, target: PathTarget, text: bytes, mode: int) -> None:
         for _ in range(TRIES):
-            with late_mounts.closed(spot.directory, self.proc) as stayed_closed:
-                inode = self._named(spot, text, mode)
+            with late_mounts.closed_directory(target.directory, self.proc) as stayed_closed:
+                inode = self._make_named(target, text, mode)
                 is_safe = False
                 try:
-                    is_safe = self._is_protected(spot, inode, text) and stayed_closed()
+                    is_safe = self._is_protected(target, inode, text) and stayed_closed()
                 finally:
                     if not is_safe:
-                        late_mounts.take_away(spot.directory, spot.name)
+                        late_mounts.remove_with_mounts(target.directory, target.name)
                 if is_safe:
                     return
         raise PermissionError(errno.EBUSY, "somebody writes it")
 
-    def _is_protected(self, spot: Spot, inode: tuple[int, int], text: bytes) -> bool:
-        """Whether it is read-only by now, here and in the user's other pens, and still what was made."""
-        thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+    def _is_protected(self, target: PathTarget, inode: tuple[int, int], text: bytes) -> bool:
+        """Whether the file is read-only by now, here and in the user's other pens, and unchanged since it was
+        made."""
+        thing = os.open(target.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target.directory)
         try:
             if _identity(thing) != inode:
                 return False
             late_mounts.protect(thing)
         finally:
             os.close(thing)
-        if not self.neighbours.all_protect(spot.path):
+        if not self.peers.all_protect(target.path):
             raise PermissionError(errno.EBUSY, "another pen does not answer")
-        return _is_written_by_nobody(spot, inode, text)
+        return _is_written_by_nobody(target, inode, text)
 
-    def _named(self, spot: Spot, text: bytes, mode: int) -> tuple[int, int]:
-        """A fresh inode with the text, under its name; which inode that is."""
-        made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=spot.directory)
+    def _make_named(self, target: PathTarget, text: bytes, mode: int) -> tuple[int, int]:
+        """Makes a fresh inode with the text and gives it the name; returns which inode that is."""
+        made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=target.directory)
         try:
             _write(made, text)
             os.fchmod(made, mode)
-            linkat(self.own, b"%d" % made, spot.directory, spot.name, AT_SYMLINK_FOLLOW)
+            linkat(self.own_fds, b"%d" % made, target.directory, target.name, AT_SYMLINK_FOLLOW)
             return _identity(made)
         finally:
             os.close(made)
 
 
-def _is_configuration(spot: Spot) -> bool:
-    return any(match.rule.name in CONFIGURATIONS for match in spot.matches())
+def _is_configuration(target: PathTarget) -> bool:
+    return any(match.rule.name in CONFIGURATIONS for match in target.matches())
 
 
-def _is_new(wish: Wish, name: bytes) -> bool:
-    """Whether it is the directory itself, which is being made."""
-    spot = wish.spot
-    return spot.place.inside is None and wish.operation == "mkdir" and spot.name.rstrip(b"/") == name
+def _is_new(change: ProtectedChange, name: bytes) -> bool:
+    """Whether the call makes the directory itself."""
+    target = change.target
+    return (
+        target.parent.protection is None and change.operation == "mkdir" and target.name.rstrip(b"/") == name
+    )
 
 
-def _is_sample(wish: Wish) -> bool:
-    place = wish.spot.place
-    in_hooks = place.inside is not None and place.path.endswith("/hooks")
-    is_there = in_hooks and not place.path.endswith("/hooks/hooks")
-    return wish.operation == "open" and is_there and SAMPLE.fullmatch(wish.spot.name) is not None
+def _is_sample(change: ProtectedChange) -> bool:
+    parent = change.target.parent
+    in_hooks = parent.protection is not None and parent.path.endswith("/hooks")
+    is_there = in_hooks and not parent.path.endswith("/hooks/hooks")
+    return change.operation == "open" and is_there and SAMPLE.fullmatch(change.target.name) is not None
 
 
 def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
-    """The text of a plain file, as far as a configuration may be long, and its mode."""
+    """The text of a regular file, up to the longest configuration, and its mode."""
     file = os.open(name, READ, dir_fd=directory)
     try:
         status = os.fstat(file)
@@ -194,7 +202,7 @@ def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
 
 
 def _is_being_made(repository: int) -> bool:
-    """Git makes the place for its objects last, after this trial."""
+    """Git makes the directory for its objects last, after its test of file modes."""
     try:
         os.stat(b"objects", dir_fd=repository, follow_symlinks=False)
     except FileNotFoundError:
@@ -202,8 +210,8 @@ def _is_being_made(repository: int) -> bool:
     return False
 
 
-def _keeps_modes(lock: Spot) -> bool:
-    """Whether a file of the caller's that is about to go can be made a program, and then is one."""
+def _keeps_modes(lock: PathTarget) -> bool:
+    """Whether chmod can make the caller's lock file, which is about to go, executable."""
     file = os.open(lock.name, READ, dir_fd=lock.directory)
     try:
         before = stat.S_IMODE(os.fstat(file).st_mode) & 0o777
@@ -215,11 +223,13 @@ def _keeps_modes(lock: Spot) -> bool:
         os.close(file)
 
 
-def _change_below(spot: Spot, thing: int, new: bytes, old: bytes) -> None:
+def _change_below(target: PathTarget, thing: int, new: bytes, old: bytes) -> None:
     """Writes the text into the file under a mount."""
-    directory = late_mounts.uncovered(spot.directory)
+    directory = late_mounts.without_mounts(target.directory)
     try:
-        file = os.open(spot.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        file = os.open(
+            target.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
+        )
     finally:
         os.close(directory)
     try:
@@ -239,9 +249,10 @@ def _write(file: int, text: bytes) -> None:
         raise OSError(errno.ENOSPC, "not all of it was written")
 
 
-def _is_written_by_nobody(spot: Spot, inode: tuple[int, int], text: bytes) -> bool:
-    """Whether the name leads, read-only, to this inode, it has this text, and nobody could change that."""
-    file = os.open(spot.name, READ, dir_fd=spot.directory)
+def _is_written_by_nobody(target: PathTarget, inode: tuple[int, int], text: bytes) -> bool:
+    """Whether the name leads to this inode through a read-only mount, it has this text, and no process can
+    write it."""
+    file = os.open(target.name, READ, dir_fd=target.directory)
     try:
         if not late_mounts.is_read_only(file) or _identity(file) != inode:
             return False

@@ -1,17 +1,17 @@
-"""Whether a git configuration that a command wrote may take the place of the one that was there. Pure,
-but for a look at where the first remote of a clone leads.
+"""Decides whether a git configuration that a command wrote may replace the old one. Pure, except for one
+check: where the first remote of a clone leads.
 
-Git runs what its configuration names, in a hundred ways, and learns new ones with every release. So it is
-not said what is harmful: `HARMLESS` lists what is known not to be, and all the rest must stand in the new
-file exactly as it stood in the old, in the same order. What a person configured (an alias, a filter, a
-hooksPath that leads nowhere) can thus neither be added, changed nor taken away from inside.
+Git runs programs that its configuration names, in a hundred ways, and learns new ones with every release. So
+this module does not list harmful settings: `HARMLESS` lists what is known to be harmless. Everything else
+must be in the new file exactly as in the old one, in the same order. So a command can neither add nor change
+nor remove what a person configured (an alias, a filter, a hooksPath that leads nowhere).
 
 Facts about the values (git-config(1), transport.c, connect.c):
-- A URL `x::y` runs `git-remote-x`, and so does `x://` for a scheme that git does not know; `branch.*.remote`
-  and `pushremote` may be a URL too. A host that begins with `-` was once an option of ssh.
-- Who pushes to a path starts the hooks of the repository there, which may have come with a project's files.
+- A URL `x::y` runs `git-remote-x`, and so does `x://` for a scheme that git does not know. `branch.*.remote`
+  and `pushremote` may be URLs too. Once, ssh took a host that begins with `-` as an option.
+- A push to a path runs the hooks of the repository there, which may have come with a project's files.
 - `submodule.*.update` may be `!command`.
-- `core.fsmonitor` is a program unless it is a boolean, and `true` leaves a daemon behind.
+- `core.fsmonitor` is a program unless it is a boolean, and `true` starts a daemon that stays.
 - Of `extensions.*`, `partialclone` makes git fetch by itself; `remote.*.promisor` does so too.
 """
 
@@ -33,7 +33,7 @@ _NAMED = re.compile(r"remote\..*\.url", re.DOTALL)
 
 
 def _plain(value: str) -> bool:
-    """Words for git itself: nothing that looks like an option, a command or a line of its own."""
+    """Words for git itself: nothing that looks like an option, a command or an extra line."""
     return value.isprintable() and not value.startswith(("-", "!"))
 
 
@@ -42,7 +42,7 @@ def _one_of(*values: str) -> Check:
 
 
 def _where(value: str) -> bool:
-    """A URL that git reads without a helper, or a path."""
+    """Whether a value is a URL that git reads without a helper, or a path."""
     scheme, found, rest = value.partition("://")
     if found:
         address = rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest
@@ -95,7 +95,7 @@ HARMLESS: dict[str, dict[str, Check]] = {
         "merge": _refspec,
         "rebase": _plain,
         "description": lambda value: "\0" not in value,
-        # Editors note here what a branch was made from.
+        # Editors record here which branch a branch was made from.
         "vscode-merge-base": _refspec,
         "gh-merge-base": _refspec,
         "github-pr-base-branch": _plain,
@@ -127,7 +127,7 @@ HARMLESS: dict[str, dict[str, Check]] = {
     },
     "lfs": {"repositoryformatversion": _one_of("0")},
 }  # fmt: skip
-"""What git only keeps, compares or prints. `name.*` is a section with a subsection."""
+"""Settings that git only keeps, compares or prints. `name.*` is a section with a subsection."""
 
 
 def is_harmless(key: str, value: str) -> bool:
@@ -157,8 +157,8 @@ def objection(new: bytes, old: bytes = b"") -> str | None:
 
 
 def _leading_to_hooks(after: list[tuple[str, str]], before: set[tuple[str, str]]) -> Iterator[str]:
-    """New settings by which a push goes to a path. What has no remote yet may be a clone: its first one may
-    be a path where nothing runs."""
+    """New settings that make a push go to a path. A repository without a remote may be a fresh clone: its
+    first remote may be a path where no hook runs."""
     remotes = {key[len("remote.") : -len(".url")] for key, _ in after if _NAMED.fullmatch(key)}
     is_clone = not any(_PUSHED.fullmatch(key) for key, _ in before)
     for key, value in after:
@@ -170,7 +170,7 @@ def _leading_to_hooks(after: list[tuple[str, str]], before: set[tuple[str, str]]
 
 
 def _path_of(value: str) -> str:
-    """The path that git takes an address for; empty for one of another machine."""
+    """The path that git takes an address for; empty if it leads to another machine."""
     scheme, found, rest = value.partition("://")
     if found:
         return rest if scheme.lower() == "file" else ""
@@ -178,7 +178,8 @@ def _path_of(value: str) -> str:
 
 
 def _runs_nothing(path: str) -> bool:
-    """Whether nothing there runs by a push. A relative path begins where git is started."""
+    """Whether a push to the path runs nothing. A relative path starts at git's working directory, so it
+    may."""
     if not path.startswith("/"):
         return False
     for place in (f"{path}{end}" for end in ("", "/.git", ".git", ".git/.git")):

@@ -1,36 +1,34 @@
-"""Mounts in a pen that already runs, made by its warden, with powers taken up for that moment alone.
+"""Mounts that the warden makes in a running pen, with capabilities that it raises for that moment only.
 
 Facts that shape it, tried on 6.18:
-- A mount made in the pen's own mount namespace is seen by every process of the pen at once, and can be made
-  and undone by whoever has CAP_SYS_ADMIN in its user namespace.
-- A clone that is not recursive leaves out what is mounted below: through it, and by descriptor alone, the
-  warden reaches what lies under a read-only mount. Nobody inside can have such a descriptor.
-- Capabilities are a thread's own, and permitted ones take effect only while they are raised: the warden's
-  other work is done without these.
-- Commands can make their warden hold as many descriptors as it may have (sockets that they bind, connects
-  that wait). A mount that then failed would leave open what the host has replaced, so those that it needs are
-  kept for it (`room`).
-- Between the birth of a name and its mount anybody can open it, if only as a path (O_PATH), and later by
-  /proc/self/fd for writing, past the mount. No lease tells of such a descriptor. But a directory of mode 0
-  can be searched by nobody inside, its owner included, for no one has a capability; whoever was let in
-  before is waited for (`passing`). The owner can give the mode back, which inotify tells without fail.
+- A mount made in the pen's own mount namespace appears for every process of the pen at once. Making and
+  undoing it needs CAP_SYS_ADMIN in its user namespace.
+- A clone that is not recursive leaves out what is mounted below. Through it, and by descriptor alone, the
+  warden reaches what lies under a read-only mount. No process inside can have such a descriptor.
+- Capabilities belong to a thread, and permitted ones count only while they are raised. The warden does its
+  other work without these.
+- Commands can make the warden hold as many descriptors as it may have (sockets that they bind, connects that
+  wait). A failed mount would leave a file open that the host has replaced. So the descriptors for mounts are
+  reserved (`limits`).
+- Between the creation of a name and its mount, any process could open the file, if only as a path (O_PATH),
+  and later reopen it for writing by /proc/self/fd, past the mount. No lease reveals such a descriptor. But a
+  process inside cannot search a directory of mode 0, even as its owner, since none has a capability. The
+  warden waits for lookups that began before (`wait_for_lookups`). The owner can restore the mode, which
+  inotify reports without fail.
 
-Lookups that are under way: when has each one ended that began before now?
+Facts about lookups (fs/namei.c, fs/proc, proc(5)):
+- A lookup checks the right to search a directory, and then looks for the name. Between the two it may lose
+  the processor, or wait for the directory's lock, as long as other threads please. A lookup that was let in
+  before the directory was closed finds what is created in it afterwards.
+- Between the two it takes a microsecond of processor time, and sleeps for nothing but the directory's lock
+  and the disk. A signal ends neither wait: the thread is in state R or D, not in S.
+- Threads get the lock in the order of asking. So a thread that has taken it for writing comes after all
+  earlier waiters, and those are in state R or done.
+- /proc/TID/schedstat tells how long a thread has run, in nanoseconds, up to its last turn or the last tick. A
+  new thread began no earlier lookup.
+- Every sandboxed process, of any session, has a seccomp filter, which /proc/PID/status shows.
 
-A lookup asks leave to search a directory, and then for the name. Between the two it may lose the processor,
-or wait for the directory's lock, for as long as others please; whoever was let in before the directory was
-closed finds what is born in it then.
-
-Facts (fs/namei.c, fs/proc, proc(5)):
-- Between the two a lookup takes a microsecond of the processor's time, and sleeps for nothing but the lock of
-  the directory and the disk, neither of which a signal ends: its thread is in state R or D, not in S.
-- Who waits for the lock gets it in the order of asking. So whoever has taken it for writing comes after all
-  who waited before, and they are in state R, or through.
-- /proc/TID/schedstat tells for how long a thread has run, in nanoseconds, up to its last turn or the last
-  tick. A thread that is new began no lookup before.
-- Everybody who is fenced has a seccomp filter, whichever session's, which /proc/PID/status tells.
-
-Accepted: where /proc is mounted with hidepid, other sessions' threads are not seen.
+Accepted: where /proc is mounted with hidepid, the threads of other sessions are not seen.
 """
 
 import errno
@@ -47,11 +45,11 @@ from pinfold.sandbox.linux.limits import raised
 
 READ_ONLY = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV | mounts.MOUNT_ATTR_RDONLY
 MOUNTING, SEARCHING = 1 << CAP_SYS_ADMIN, 1 << CAP_DAC_OVERRIDE
-POWERS = MOUNTING | SEARCHING
+CAPABILITIES = MOUNTING | SEARCHING
 
 
 @contextmanager
-def powers(wanted: int = MOUNTING) -> Iterator[None]:
+def raised_capabilities(wanted: int = MOUNTING) -> Iterator[None]:
     before = capget()
     capset(before._replace(effective=before.effective | wanted))
     try:
@@ -62,8 +60,8 @@ def powers(wanted: int = MOUNTING) -> Iterator[None]:
 
 
 def protect(thing: int) -> None:
-    """What a descriptor (O_PATH) names becomes read-only where it lies."""
-    with powers():
+    """Makes the file or directory of an O_PATH descriptor read-only in the pen."""
+    with raised_capabilities():
         tree = mounts.open_tree(thing, b"")
         try:
             mounts.mount_setattr(tree, turn_on=READ_ONLY)
@@ -73,8 +71,9 @@ def protect(thing: int) -> None:
 
 
 @contextmanager
-def closed(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
-    """Nobody but us finds a name in this directory meanwhile. Asked at the end: did it stay so?"""
+def closed_directory(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
+    """Closes a directory: no process but ours finds a name in it meanwhile. The yielded function, called at
+    the end, tells whether it stayed closed."""
     watch = create()
     try:
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
@@ -95,7 +94,7 @@ def closed(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
         return not changed and is_closed()
 
     try:
-        with powers(POWERS):
+        with raised_capabilities(CAPABILITIES):
             os.fchmod(handle, 0)
             events(watch)
             _wait_for_lock(handle)
@@ -107,14 +106,14 @@ def closed(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
 
 
 def _wait_for_lock(directory: int) -> None:
-    """Until it was ours, for writing, after all who waited for it before."""
+    """Waits until the directory's lock was ours, for writing, after all earlier waiters."""
     with suppress(FileNotFoundError):
         os.rmdir(b"pinfold-is-not-here", dir_fd=directory)
 
 
 def cover(thing: int, stand_in: str) -> None:
-    """Something empty comes over what a descriptor names."""
-    with powers():
+    """Mounts an empty stand-in over the thing of a descriptor."""
+    with raised_capabilities():
         tree = mounts.open_tree(mounts.AT_FDCWD, stand_in)
         try:
             mounts.mount_setattr(tree, turn_on=READ_ONLY)
@@ -123,17 +122,17 @@ def cover(thing: int, stand_in: str) -> None:
             os.close(tree)
 
 
-def uncovered(directory: int) -> int:
-    """A directory without what is mounted in it: a descriptor, and with it the only way there."""
-    with powers():
+def without_mounts(directory: int) -> int:
+    """A descriptor of the directory without the mounts in it; there is no other way to reach it."""
+    with raised_capabilities():
         return mounts.open_tree(directory, b"")
 
 
-def take_away(directory: int, name: bytes) -> None:
+def remove_with_mounts(directory: int, name: bytes) -> None:
     """Removes a file together with what is mounted on it."""
     os.fchdir(directory)
     try:
-        with powers(), suppress(OSError):
+        with raised_capabilities(), suppress(OSError):
             mounts.umount(name, mounts.MNT_DETACH | mounts.UMOUNT_NOFOLLOW)
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
@@ -142,25 +141,24 @@ def take_away(directory: int, name: bytes) -> None:
 
 
 def is_read_only(thing: int) -> bool:
-    """Whether the mount that a descriptor was reached by is read-only."""
+    """Whether a descriptor was reached through a read-only mount."""
     return bool(os.fstatvfs(thing).f_flag & os.ST_RDONLY)
 
 
 FILTERED = b"\nSeccomp:\t2\n"
 RUNS, UNDER_WAY = b"R", b"RD"
 ENOUGH = 100_000
-"""Nanoseconds of running, after which any lookup has ended."""
+"""Nanoseconds of running after which any lookup has ended."""
 OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Why we cannot look at a thread that may be there."""
+"""Errors of our own, which say nothing about the thread."""
 PATIENCE, LOOK = 2.0, 0.001
 """Seconds."""
 
 
 def wait_for_lookups(proc: int) -> bool:
-    """Waits until no lookup of any fenced thread is under way that was so when this began; False if that
-    takes too long.
+    """Waits until every lookup that a sandboxed thread had under way has ended; False if that takes too long.
 
-    Preconditions: whoever waited for the lock of the directory in question has got it.
+    Preconditions: earlier waiters for the directory's lock have got it.
     """
     end = monotonic() + PATIENCE
     waiting = {thread: ran for thread, state, ran in _threads(proc) if state in RUNS}
@@ -169,7 +167,7 @@ def wait_for_lookups(proc: int) -> bool:
         if monotonic() > end:
             return False
         for thread in list(waiting):
-            state, ran = _turns(proc, thread)
+            state, ran = _state_and_time(proc, thread)
             if state not in UNDER_WAY or ran - waiting[thread] >= ENOUGH:
                 del waiting[thread]
     return True
@@ -182,7 +180,11 @@ def _threads(proc: int) -> list[tuple[str, bytes, int]]:
     finally:
         os.close(listed)
     fenced = (process for process in processes if FILTERED in _read(proc, f"{process}/status"))
-    return [(thread, *_turns(proc, thread)) for process in fenced for thread in _threads_of(proc, process)]
+    return [
+        (thread, *_state_and_time(proc, thread))
+        for process in fenced
+        for thread in _threads_of(proc, process)
+    ]
 
 
 def _threads_of(proc: int, process: str) -> list[str]:
@@ -198,15 +200,15 @@ def _threads_of(proc: int, process: str) -> list[str]:
         os.close(tasks)
 
 
-def _turns(proc: int, thread: str) -> tuple[bytes, int]:
-    """The state of a thread, and for how long it has run; no state if it has gone."""
+def _state_and_time(proc: int, thread: str) -> tuple[bytes, int]:
+    """The state of a thread and how long it has run; state X if it has ended."""
     state = _read(proc, f"{thread}/stat").rpartition(b") ")[2][:1]
     ran = _read(proc, f"{thread}/schedstat").partition(b" ")[0]
     return state or b"X", int(ran or 0)
 
 
 def _read(proc: int, path: str) -> bytes:
-    """Nothing of a thread that has gone. Raises OSError if we are out of descriptors or memory."""
+    """Empty if the thread has ended. Raises OSError if we are out of descriptors or memory."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     except OSError as error:

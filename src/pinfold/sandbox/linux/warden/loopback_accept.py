@@ -1,18 +1,18 @@
-"""Where a caller's socket meets ours: a listener at the very address that it connects to.
+"""Accepts a caller's connection: a listener of the warden's, at the very address that the caller connects to.
 
 Facts that shape it:
-- Every address is local to the session's network (`outlet`), so a listener can be bound to it. It is there
-  for the few microseconds of one connect; who else comes by then is turned away. A port below 1024 asks for
-  CAP_NET_BIND_SERVICE, which is a thread's own.
-- IPv6 binds to addresses of an interface only, unless it is told otherwise (IPV6_FREEBIND, Linux 4.15).
-- A program with a listener of its own on that port, for all addresses, has it taken: then ours has another
-  port, and getpeername tells that. The other way round, while such connections last only a program that
-  says SO_REUSEADDR, as servers do, can bind their port.
-- Over loopback a connect is done as soon as the listener is there; one that does not block answers
-  EINPROGRESS all the same, and so would the kernel.
-- A program can make its own connect wait, by an option that drops the answer (IP_MINTTL), and no option that
-  we would set keeps it from that: its other threads can set it anew. A signal ends the wait; the connection
-  goes on by itself.
+- Every address is local to the session's network (`keeper.network`), so a listener can be bound to it. It
+  exists for the few microseconds of one connect; any other connection that arrives is closed. A port below
+  1024 needs CAP_NET_BIND_SERVICE, which is a thread's own.
+- IPv6 binds only to addresses of an interface, unless told otherwise (IPV6_FREEBIND, Linux 4.15).
+- If a program itself listens on that port for all addresses, the port is taken. Then ours gets another port,
+  and getpeername shows it. Conversely, while such connections last, only a program that sets SO_REUSEADDR, as
+  servers do, can bind their port.
+- Over loopback a connect is done as soon as the listener is there. A non-blocking one still returns
+  EINPROGRESS, and so would the kernel.
+- A program can make its own connect wait, by an option that drops the reply (IP_MINTTL). No option that we
+  could set prevents it: its other threads can set it again. A signal ends the wait; the connection goes on by
+  itself.
 """
 
 import errno
@@ -31,16 +31,17 @@ _TIMEVAL = struct.Struct("@ll")
 _IPV6_FREEBIND = 78
 
 
-class Meeting:
-    """One caller's. INVARIANT: the listener is there no longer than it is needed, since whoever else connects
-    to its address would come to it.
+class LoopbackListener:
+    """The listener for one caller. INVARIANT: it stays open no longer than needed, since other connections to
+    its address would arrive at it.
 
-    Preconditions: a timer stands that ends what this thread waits in (`moment`, `kernel.alarm`)."""
+    Preconditions: a timer runs that ends what this thread waits in (`watchdog`, `kernel.alarm`).
+    """
 
     def __init__(self, sock: socket.socket, address: bytes, peer: Peer) -> None:
         """Raises OSError if there can be no listener."""
         self._sock, self._address = sock, address
-        self._said: int | None = None
+        self._result: int | None = None
         family = socket.AF_INET6 if peer.family == AF_INET6 else socket.AF_INET
         kind = socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
         self._listener = socket.socket(family, kind)
@@ -59,27 +60,27 @@ class Meeting:
         self._listener.bind((host, port))
         self._listener.listen(BACKLOG)
 
-    def meet(self, seconds: float) -> tuple[int, socket.socket | None] | None:
-        """What the caller's connect says, and our side of it if there is one; None if nobody has come yet,
-        who may come later."""
-        if self._said is None:
-            said = connect(self._sock.fileno(), self._address)
-            if said not in (0, errno.EINPROGRESS, errno.EINTR):
+    def accept(self, seconds: float) -> tuple[int, socket.socket | None] | None:
+        """The result of the caller's connect, and our side if there is one; None if no connection has come
+        yet but may come later."""
+        if self._result is None:
+            result = connect(self._sock.fileno(), self._address)
+            if result not in (0, errno.EINPROGRESS, errno.EINTR):
                 self.close()
-                return said, None
-            self._said = errno.EINPROGRESS if said and is_nonblocking(self._sock) else 0
+                return result, None
+            self._result = errno.EINPROGRESS if result and is_nonblocking(self._sock) else 0
         ours = _accept(self._listener, _name(self._sock.getsockname()), seconds)
         if ours is None:
             return None
         self.close()
-        return self._said, ours
+        return self._result, ours
 
     def close(self) -> None:
         self._listener.close()
 
 
 def _accept(listener: socket.socket, caller: tuple[str, int], seconds: float) -> socket.socket | None:
-    """The caller's connection, and no other's. As a rule it is there already."""
+    """Accepts the caller's connection and no other's. Normally it is there already."""
     deadline: float | None = None
     while True:
         try:
@@ -95,14 +96,14 @@ def _accept(listener: socket.socket, caller: tuple[str, int], seconds: float) ->
 
 
 def _waits(listener: socket.socket, seconds: float) -> bool:
-    """Whether somebody comes by then."""
+    """Whether a connection arrives by then."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     return seconds > 0 and bool(poll.poll(seconds * 1000))
 
 
 def _name(address: tuple[str, int]) -> tuple[str, int]:
-    """An address in one spelling, whichever family's socket told it."""
+    """One spelling of an address, whichever family's socket reported it."""
     return address[0].removeprefix("::ffff:"), address[1]
 
 
@@ -111,7 +112,7 @@ def is_nonblocking(sock: socket.socket) -> bool:
 
 
 def send_timeout(sock: socket.socket) -> float:
-    """How long connect may wait, if its program has said so (SO_SNDTIMEO)."""
-    said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
-    seconds, microseconds = _TIMEVAL.unpack(said)
+    """How long connect may wait if the program has set SO_SNDTIMEO; else 0."""
+    result = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
+    seconds, microseconds = _TIMEVAL.unpack(result)
     return float(seconds + microseconds / 1e6)

@@ -1,24 +1,26 @@
-"""A pen's warden: answers the calls that the boundary withholds and policy may allow.
+"""The warden of a pen: the process that answers the system calls which the kernel alone would refuse.
 
-Who it is: the process that built the pen's mounts. It lives in the session's user, network and ipc namespaces
-and in the pen's mount namespace, but outside of its pid namespace: nothing inside sees it, signals it or
-looks into it. It has no Landlock domain and of all capabilities only the one to read its callers, so it can
-do what any process of the user could do in these mounts, and no more. What it may take up besides, for a late
-mount (`late`), to ask for a bound socket (`binding`) and to listen at low ports (`carrying`), it has not
-while it answers.
+The warden is the process that built the pen's mounts. It lives in the session's user, network and ipc
+namespaces and in the pen's mount namespace, but outside the pid namespace. So no process inside sees it,
+signals it or reads its memory. It has no Landlock domain, and one effective capability: to read its callers.
+It can therefore do what any process of the user could do in these mounts, and no more. Its further permitted
+capabilities stay unused while it answers: threads and functions raise them for a late mount (`late_mounts`),
+to ask which inode a socket was bound to (`bind`), and to listen at low ports (`gate_client`).
 
-INVARIANT: it never lets the kernel go on with a call that only the warden forbids. Landlock withholds the
-making of names wherever the warden makes them, so a path that is swapped after the look gains nothing.
+INVARIANT: the warden never lets the kernel continue a call that only the warden forbids. Landlock withholds
+the right to make names wherever the warden makes them. So a path that another thread swaps after the check
+gains nothing.
 
 Facts that shape it:
-- It is the only holder of the listener: when it dies, calls that wait or come fail with ENOSYS.
-- It ends with the keeper (PR_SET_PDEATHSIG), and by itself when the last process of the pen has ended, which
-  the listener tells by POLLHUP. A spawner's end is not enough: what commands left running goes on.
-- A signal that comes in the few microseconds before we have taken a call over interrupts it. It is made again
-  if the handler was set with SA_RESTART; else the caller sees EINTR, which some of these calls never say
-  otherwise. Afterwards only a fatal signal ends the wait (WAIT_KILLABLE_RECV).
-- One call is answered at a time. So nothing here may wait: whatever could block is left to the caller. What a
-  command makes wait all the same keeps no mount from being restored (`mount_guard`).
+- The warden is the only holder of the listener. When it dies, waiting and later calls fail with ENOSYS.
+- It ends with the keeper (PR_SET_PDEATHSIG). It also ends by itself when the last process of the pen has
+  ended, which the listener reports by POLLHUP. The spawner's end is not enough: commands may still run.
+- A signal that arrives in the few microseconds before the warden has received a call interrupts that call.
+  The kernel restarts it if the handler has SA_RESTART. Otherwise the caller gets EINTR, which some of these
+  calls never return elsewhere. Once received, only a fatal signal ends the wait (WAIT_KILLABLE_RECV).
+- The loop answers one call at a time, so nothing here may block: a call that could block goes back to the
+  kernel. If a command makes the loop wait all the same, a second thread still restores mounts
+  (`mount_guard`).
 """
 
 import errno
@@ -38,34 +40,34 @@ from pinfold.model.protected_names import matcher_of
 from pinfold.sandbox.linux.limits import keep_reserve, make_room
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import serve_alone, words_of
-from pinfold.sandbox.linux.protocol.rename_lock import Moving
+from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
 from pinfold.sandbox.linux.protocol.warden import CallAnswer, Settle
 from pinfold.sandbox.linux.spawner.main import READY
 from pinfold.sandbox.linux.warden import late_mounts, watchdog
-from pinfold.sandbox.linux.warden.affinity import Turns
-from pinfold.sandbox.linux.warden.config import Charge
-from pinfold.sandbox.linux.warden.create import Names
-from pinfold.sandbox.linux.warden.elevation import LOOK, Asking
+from pinfold.sandbox.linux.warden.affinity import CallerAffinity
+from pinfold.sandbox.linux.warden.config import WardenConfig
+from pinfold.sandbox.linux.warden.create import CreateCalls
 from pinfold.sandbox.linux.warden.filter_budget import FilterBudget
-from pinfold.sandbox.linux.warden.gate_client import Carrying
-from pinfold.sandbox.linux.warden.git import Git
-from pinfold.sandbox.linux.warden.modify import Changing
-from pinfold.sandbox.linux.warden.mount_guard import MountGuard, Standing
+from pinfold.sandbox.linux.warden.gate_client import GateClient
+from pinfold.sandbox.linux.warden.git import GitExemption
+from pinfold.sandbox.linux.warden.modify import ModifyCalls
+from pinfold.sandbox.linux.warden.mount_guard import MountGuard, MountRestorer
 from pinfold.sandbox.linux.warden.notification import Caller, Handler
-from pinfold.sandbox.linux.warden.open import Opening
-from pinfold.sandbox.linux.warden.paths import Grounds
-from pinfold.sandbox.linux.warden.read_audit import Reading
-from pinfold.sandbox.linux.warden.sockets import Sockets
-from pinfold.sandbox.linux.warden.violations import Records
+from pinfold.sandbox.linux.warden.open import OpenCalls
+from pinfold.sandbox.linux.warden.paths import PlanPaths
+from pinfold.sandbox.linux.warden.questions import CHECK_INTERVAL, PendingQuestions
+from pinfold.sandbox.linux.warden.read_audit import ReadAudit
+from pinfold.sandbox.linux.warden.sockets import SocketCalls
+from pinfold.sandbox.linux.warden.violations import ViolationLog
 
 
-def serve(spawner: socket.socket, charge: Charge) -> None:
-    """Becomes the warden of the pen around this process, and answers until all in it have ended.
+def serve(spawner: socket.socket, config: WardenConfig) -> None:
+    """Becomes the warden of the pen around this process, and answers until every process in it has ended.
 
-    The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
+    The spawner hands over the listener. It hears READY once the warden can answer, or why the warden cannot.
     """
     try:
-        warden = _prepare(spawner, charge)
+        warden = _prepare(spawner, config)
         spawner.send(READY)
     except Exception as error:
         spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
@@ -78,19 +80,20 @@ def serve(spawner: socket.socket, charge: Charge) -> None:
         raise
 
 
-def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
+def _prepare(spawner: socket.socket, config: WardenConfig) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
-    close_all_but({spawner.fileno(), *charge.descriptors})
+    close_all_but({spawner.fileno(), *config.descriptors})
     make_room()
     keep_reserve()
-    drop_powers()
+    drop_capabilities()
     serve_alone(keeper)
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # somebody wants what we have a lease on (`git`)
-    charge.neighbours.join()
-    # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
-    listener = os.dup(charge.proc)
-    warden = Warden(listener, charge)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # a process opens a file that we hold a lease on (`git`)
+    config.peers.join()
+    # The spawner confines itself meanwhile. Until its listener arrives, another descriptor reserves the
+    # number.
+    listener = os.dup(config.proc)
+    warden = Warden(listener, config)
     warden.guard.start(warden.fail)
     _, (came,) = channel.receive_bytes(spawner, 1)
     os.dup2(came, listener, inheritable=False)
@@ -99,68 +102,70 @@ def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
     return warden
 
 
-def drop_powers() -> None:
-    """Leaves the power to read callers, and some to be taken up: by the threads that bind sockets and carry
-    connections, and for the moment of a late mount (`late`)."""
+def drop_capabilities() -> None:
+    """Keeps the capability to read callers, and a few permitted ones to be raised later: by the threads that
+    bind sockets and connect to the gate, and for a late mount (`late_mounts`)."""
     reading = 1 << capabilities.CAP_SYS_PTRACE
     kept = (
         reading
         | 1 << capabilities.CAP_NET_ADMIN
         | 1 << capabilities.CAP_NET_BIND_SERVICE
-        | late_mounts.POWERS
+        | late_mounts.CAPABILITIES
     )
     capabilities.drop_all(keep=kept)
     capabilities.capset(capabilities.Sets(reading, kept, 0))
 
 
 class Warden:
-    def __init__(self, listener: int, charge: Charge) -> None:
-        proc, bound, rules = charge.proc, charge.bound, charge.rules
+    def __init__(self, listener: int, config: WardenConfig) -> None:
+        proc, bound, rules = config.proc, config.bound, config.rules
         self.listener = listener
-        self.records = records = Records(charge.host)
-        standing = Standing(proc, charge.operations, charge.queue)
+        self.records = records = ViolationLog(config.host)
+        restorer = MountRestorer(proc, config.operations, config.queue)
         self.proc = proc
-        self.turns = Turns()
-        self.next_look = 0.0
-        self.guard = MountGuard(charge.host, standing, charge.neighbours)
-        grounds = Grounds.of(charge.operations)
-        matcher = matcher_of(rules, grounds.roots)
-        moving = Moving(charge.moving, matcher.tails, charge.roots, charge.neighbours.answer)
-        names = Names(proc, records, grounds, matcher, moving)
-        self.spots = names.spots
-        opening = Opening(names, grounds, rules)
-        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging, charge.neighbours))
-        self.asking: Asking | None = None
-        handlers = {**names.handlers, **opening.handlers}
-        if charge.asks:
-            self.asking = names.judging.asking = Asking(charge.host, rules, matcher.roots)
-            self.asking.protect = standing.protect
-        names.judging.looks = charge.notes_reads or self.asking is not None
-        if names.judging.looks:
-            handlers |= Changing(names).handlers
-        if charge.notes_reads:
-            handlers |= Reading(names, opening, standing.hidden).handlers
-        changed = [rule.path for rule in charge.granted if "remove" in rule.access]
-        carrying = Carrying(charge.gate, records, charge.lent) if charge.gate else None
-        covered = charge.covered if charge.notes_reads else ()
-        granted, agents = charge.sockets, charge.agents
-        sockets = Sockets(listener, proc, bound, records, changed, rules, granted, agents, carrying, covered)
+        self.affinity = CallerAffinity()
+        self.next_check = 0.0
+        self.guard = MountGuard(config.host, restorer, config.peers)
+        plan = PlanPaths.of(config.operations)
+        matcher = matcher_of(rules, plan.roots)
+        rename_lock = RenameLock(config.lock_directory, matcher.tails, config.roots, config.peers.answer)
+        create = CreateCalls(proc, records, plan, matcher, rename_lock)
+        self.paths = create.paths
+        opens = OpenCalls(create, plan, rules)
+        create.checks.exemptions.append(GitExemption(create.paths.own_fds, proc, create.checks, config.peers))
+        self.questions: PendingQuestions | None = None
+        handlers = {**create.handlers, **opens.handlers}
+        if config.asks:
+            self.questions = create.checks.questions = PendingQuestions(config.host, rules, matcher.roots)
+            self.questions.protect = restorer.protect
+        create.checks.sees_all_changes = config.notes_reads or self.questions is not None
+        if create.checks.sees_all_changes:
+            handlers |= ModifyCalls(create).handlers
+        if config.notes_reads:
+            handlers |= ReadAudit(create, opens, restorer.hidden).handlers
+        changed = [rule.path for rule in config.granted if "remove" in rule.access]
+        gate_client = GateClient(config.gate, records, config.lent_ports) if config.gate else None
+        covered = config.covered if config.notes_reads else ()
+        granted, agents = config.sockets, config.agents
+        sockets = SocketCalls(
+            listener, proc, bound, records, changed, rules, granted, agents, gate_client, covered
+        )
         handlers |= {**sockets.handlers, **FilterBudget(records).handlers}
         self.handlers: dict[int, Handler] = by_number(handlers)
 
     def serve(self) -> None:
         poll = select.poll()
-        # First, since it is most often this one: the other is then only looked at, not waited for.
+        # The listener comes first, since most events are calls; the bell is then only checked.
         poll.register(self.listener, select.POLLIN)
         poll.register(self.guard.bell, select.POLLIN)
-        # What a call leaves is counted away.
+        # Reference counts free everything that a call allocates.
         gc.disable()
         while True:
-            ready = poll.poll(self.patience())
+            ready = poll.poll(self.timeout())
             if not ready:
-                self.turns.rest()
-                self.look()
-            # Each has its turn: no flood of calls may keep an answer waiting.
+                self.affinity.unpin_self()
+                self.check_waiting()
+            # Each descriptor gets its turn: no flood of calls may delay an answer from the host.
             for descriptor, event in ready:
                 if descriptor == self.listener:
                     if not event & select.POLLIN:
@@ -171,55 +176,55 @@ class Warden:
                 else:
                     self.take()
 
-    def patience(self) -> float | None:
+    def timeout(self) -> float | None:
         """How long to wait for a call, in milliseconds."""
-        if not self.asking or not self.asking.pending:
-            return self.turns.patience
-        # Whoever waits for a person may die meanwhile, and nothing tells.
-        if monotonic() >= self.next_look:
-            self.look()
-        return self.turns.patience or LOOK * 1000
+        if not self.questions or not self.questions.pending:
+            return self.affinity.idle_timeout
+        # A caller that waits for a person may die meanwhile, and no event says so.
+        if monotonic() >= self.next_check:
+            self.check_waiting()
+        return self.affinity.idle_timeout or CHECK_INTERVAL * 1000
 
-    def look(self) -> None:
-        self.next_look = monotonic() + LOOK
-        if self.asking:
-            self.asking.look()
+    def check_waiting(self) -> None:
+        self.next_check = monotonic() + CHECK_INTERVAL
+        if self.questions:
+            self.questions.check_waiting()
 
     def take(self) -> None:
-        """What the host says."""
+        """Handles the messages of the host that are for this loop."""
         for heard in self.guard.take():
             if heard is None:
-                if self.asking:
-                    self.asking.give_up()
+                if self.questions:
+                    self.questions.give_up()
                 continue
-            order, descriptors = heard
-            if isinstance(order, Settle):
-                self.records.settled(order.number)
-            elif isinstance(order, CallAnswer) and self.asking:
-                self.asking.answer(order, descriptors)
+            message, descriptors = heard
+            if isinstance(message, Settle):
+                self.records.settled(message.number)
+            elif isinstance(message, CallAnswer) and self.questions:
+                self.questions.answer(message, descriptors)
 
     def fail(self, error: BaseException) -> None:
-        """Ends this process, told from another thread: calls that wait or come are refused then."""
+        """Ends this process; another thread calls it. Waiting and later calls then fail."""
         self.records.last_words(words_of(error))
         os._exit(1)
 
     def answer(self, call: seccomp.Notification) -> None:
-        caller = Caller(self.listener, self.proc, self.turns, call)
+        caller = Caller(self.listener, self.proc, self.affinity, call)
         handler = self.handlers.get(call.number)
         if handler is None:
             caller.refuse(errno.ENOSYS)
             return
         try:
             handler(caller)
-        except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
-            with suppress(OSError):  # it had its answer already
+        except Exception as error:  # noqa: BLE001  (an internal error refuses this call, and must not end the warden)
+            with suppress(OSError):  # the call has its answer already
                 caller.refuse((isinstance(error, OSError) and error.errno) or errno.EIO)
         finally:
             watchdog.end()
-            if self.spots.is_holding:
-                self.spots.release()
+            if self.paths.is_holding:
+                self.paths.release()
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
-    """By the numbers of this machine, which has not every call."""
+    """The handlers by this machine's system call numbers; calls that it does not have are left out."""
     return {number(name): handler for name, handler in handlers.items() if name in NUMBERS[MACHINE]}

@@ -1,30 +1,29 @@
-"""The warden's thread that restores mounts, and hears the host and other wardens, whatever a call waits for.
+"""Restores the mounts that protect and hide files when the host undoes them, on a thread of its own, while
+commands run.
 
-Facts that shape it:
-- A call can keep the loop that answers calls for many seconds. Reading a path of a caller waits for the lock
-  of its memory, and making a name for that of the directory. Other threads of the program can hold both.
-- Meanwhile the host may replace a hidden file, which takes its mount away. A program that opens the new file
+Facts about mounts, tried on 6.18:
+- A mount belongs to the file that it is on. If the host renames another file over it, as editors and `git
+  config` do, the mount is detached. If the host renames the file away, the mount goes along. Either way, the
+  new file under the old name is open inside.
+- The pen's own mount table reports the first (POLLPRI on mountinfo), but not the second. A watch on the
+  directory reports both, and a file that is removed and made again.
+- So both are watched, and what has lost its mount gets a new one, normally within a millisecond. A process
+  that opened the new file within that time keeps it open; docs/sandbox.md names this.
+- A user has 128 inotify queues for all programs. If none is left, only the mount table tells. A queue is
+  counted in the user namespace that made it and in those above. So ours is made outside the session, whose
+  programs have no more than half of them (`init.session_root`).
+
+Why on a thread of its own:
+- A call can occupy the loop that answers calls for many seconds. Reading a caller's path waits for the lock
+  of its memory, and making a name for the lock of the directory. Other threads of the program can hold both.
+- Meanwhile the host may replace a hidden file, which detaches its mount. A program that opens the new file
   before it has a mount keeps it open.
-- A thread has capabilities of its own, and goes on where the loop waits without the GIL (`kernel.quick`).
+- A thread has capabilities of its own, and runs while the loop waits without the GIL (`kernel.fast_calls`).
 
-What else the host says is for the loop: the thread puts it into `heard`, and `bell` rings.
+The thread also reads the socket of the host. Messages for the loop go into `heard`, and `bell` rings.
 
-Puts the mounts that protect and hide things back where the host has undone them, while commands run.
-
-Facts, tried on 6.18:
-- A mount goes with the file that it is on: the host that renames another file over it, as editors and
-  `git config` do, detaches it, and one that renames it away takes it along. In both cases the new file under
-  the old name is open inside.
-- The first is told by the pen's own mounts (POLLPRI on mountinfo), the second is not; but both, and a file
-  that is removed and made again, are told by a watch on the directory.
-- So both are watched, and what has no mount any more gets one, as a rule within a millisecond. Who opened
-  the new file within that time keeps what it opened; docs/sandbox.md names this.
-- A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell. A queue
-  is counted in the user namespace that it was made in and in those above. So ours is made outside of the
-  session, whose programs have no more than half of them (`rooms`).
-
-Accepted: a directory above that is replaced as a whole is seen by the host before the next command (`held`),
-not here; beyond `MOST` names none is watched.
+Accepted: if a directory above is replaced as a whole, the host sees it before the next command
+(`host.mount_check`), not this thread. Beyond `MOST` names no further ones are watched.
 """
 
 import os
@@ -44,22 +43,23 @@ from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.operations import Hide, Operations, Protect
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
-from pinfold.sandbox.linux.warden.peers import Neighbours
+from pinfold.sandbox.linux.warden.peers import PeerWardens
 
 MOST = 1000
 TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.IN_DELETE_SELF
 
 
-class Standing:
+class MountRestorer:
     def __init__(self, proc: int, operations: Operations, queue: int) -> None:
-        """`proc`: the host's /proc, where we are known; `queue`: of events, or -1."""
+        """`proc`: the host's /proc, where we are known; `queue`: an inotify queue, or -1."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
         self.protected: dict[str, None] = {}
         self.hidden: dict[str, None] = {}
-        """In the order in which they came."""
+        """In the order in which they were added."""
         self.names: set[bytes] = set()
         self.lock = RLock()
-        """Two threads hold things: who answers calls, and who hears the host (`mount_guard`)."""
+        """Two threads add paths: the loop that answers calls, and the one that hears the host
+        (`MountGuard`)."""
         self.mounts = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
         self.queue = queue
         for operation in operations:
@@ -74,7 +74,7 @@ class Standing:
         directory, name = os.path.split(os.fsencode(path))
         self.names.add(name)
         if self.queue >= 0 and len(self.names) <= MOST:
-            # It may be out of reach, or the user may have no watches left.
+            # The directory may be unreachable, or the user may have no watches left.
             with suppress(OSError):
                 inotify.add(self.queue, directory, TOLD)
 
@@ -84,7 +84,7 @@ class Standing:
             poll.register(self.queue, select.POLLIN)
 
     def take(self, protected: Iterable[str], hidden: Iterable[str]) -> None:
-        """Holds what the host has found since."""
+        """Protects and hides what the host has found since."""
         with self.lock:
             for path in protected:
                 self.hold(path, self.protected)
@@ -93,11 +93,11 @@ class Standing:
             self.restore()
 
     def protect(self, path: str) -> None:
-        """Holds something that has just been made, or replaced."""
+        """Keeps a file read-only that was just made or replaced."""
         self.take((path,), ())
 
     def look(self, descriptor: int) -> bool:
-        """Something has happened to what we watch; False if this descriptor is not ours."""
+        """Handles an event of what we watch; False if the descriptor is not ours."""
         if descriptor == self.mounts:
             self.restore()
         elif descriptor == self.queue:
@@ -111,8 +111,8 @@ class Standing:
             self.restore()
 
     def restore(self) -> None:
-        """Mounts what has no mount."""
-        with self.lock, late_mounts.powers(late_mounts.POWERS):
+        """Mounts again over everything that has lost its mount."""
+        with self.lock, late_mounts.raised_capabilities(late_mounts.CAPABILITIES):
             for path in self.protected:
                 self._each(path, self._protect)
             for path in self.hidden:
@@ -123,11 +123,11 @@ class Standing:
         try:
             thing = openat2(AT_FDCWD, path, os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
         except OSError:
-            return  # gone, or a link, which nothing can be mounted on
+            return  # removed, or a link, which cannot be mounted on
         try:
             mend(thing)
         except OSError:
-            return  # gone meanwhile; if something else came in its place, that is told
+            return  # removed meanwhile; an event will report what replaced it
         finally:
             os.close(thing)
 
@@ -143,7 +143,8 @@ class Standing:
 
 
 def queue() -> int:
-    """For one to come; -1 if there is none left. Preconditions: no namespace of a session was joined."""
+    """The inotify queue for a warden; -1 if none is left. Preconditions: no namespace of a session was
+    joined."""
     try:
         return inotify.create()
     except OSError:
@@ -154,37 +155,38 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-Order = tuple[HostOrder, list[int]]
-"""What the host said, and its descriptors."""
+HostMessage = tuple[HostOrder, list[int]]
+"""A message of the host, and its descriptors."""
 
 
 class MountGuard:
-    def __init__(self, host: socket.socket, standing: Standing, neighbours: Neighbours) -> None:
+    def __init__(self, host: socket.socket, restorer: MountRestorer, peers: PeerWardens) -> None:
         self.host = host
-        self.standing = standing
-        self.neighbours = neighbours
-        self.heard: deque[Order | None] = deque()
+        self.restorer = restorer
+        self.peers = peers
+        self.heard: deque[HostMessage | None] = deque()
         """None: the host is gone."""
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def start(self, failed: Callable[[BaseException], None]) -> None:
-        """`failed` hears what ends the thread, and must end the process: nothing would be restored.
+        """`failed` is called with what ends the thread, and must end the process: mounts would not be
+        restored.
 
-        Raises RuntimeError where the user can have no further thread.
+        Raises RuntimeError if the user may start no further thread.
         """
 
         def serve() -> None:
             try:
-                # The timer's signal is for the loop alone (`moment`).
+                # The timer's signal is for the loop alone (`watchdog`).
                 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
                 self._serve()
-            except BaseException as error:  # noqa: BLE001  (whatever it was, the process must end)
+            except BaseException as error:  # noqa: BLE001  (the process must end, whatever the error)
                 failed(error)
 
         start_new_thread(serve, ())
 
-    def take(self) -> list[Order | None]:
-        """What has been heard since."""
+    def take(self) -> list[HostMessage | None]:
+        """The messages that have arrived since."""
         try:
             os.eventfd_read(self.bell)
         except BlockingIOError:
@@ -193,31 +195,31 @@ class MountGuard:
 
     def _serve(self) -> None:
         poll = select.poll()
-        self.standing.register(poll)
+        self.restorer.register(poll)
         poll.register(self.host, select.POLLIN)
-        poll.register(self.neighbours.socket, select.POLLIN)
+        poll.register(self.peers.socket, select.POLLIN)
         while True:
             for descriptor, _ in poll.poll():
                 if descriptor == self.host.fileno():
-                    if not self._hear():
+                    if not self._read_host():
                         poll.unregister(self.host)
-                elif descriptor == self.neighbours.socket.fileno():
-                    self.neighbours.answer()
+                elif descriptor == self.peers.socket.fileno():
+                    self.peers.answer()
                 else:
-                    self.standing.look(descriptor)
+                    self.restorer.look(descriptor)
 
-    def _hear(self) -> bool:
-        """Takes a message of the host's; False if it is gone."""
-        order: Order | None = None
+    def _read_host(self) -> bool:
+        """Takes a message of the host; False if the host is gone."""
+        message: HostMessage | None = None
         try:
-            order = channel.receive(self.host, HostOrder)
+            message = channel.receive(self.host, HostOrder)
         except BlockingIOError:
             return True
         except channel.Closed:
             pass
-        if order and isinstance(hold := order[0], Hold):
-            self.standing.take(hold.protected, hold.hidden)
+        if message and isinstance(hold := message[0], Hold):
+            self.restorer.take(hold.protected, hold.hidden)
         else:
-            self.heard.append(order)
+            self.heard.append(message)
             os.eventfd_write(self.bell, 1)
-        return order is not None
+        return message is not None

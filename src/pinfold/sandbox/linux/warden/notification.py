@@ -1,17 +1,17 @@
-"""One call that waits for the warden's answer, and the process that made it.
+"""One system call that waits for the warden's answer, and the thread that made it: its caller.
 
 Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
-- The caller's other threads run on: its memory, its descriptors and its directory may change at any time. So
-  each is read **once**, and only what was read is judged and acted on.
-- `pid` is a thread id of our own pid namespace. It may be another's by the time we look, if the caller was
-  killed: `is_waiting` afterwards tells that what was read was the caller's own.
-- /proc/TID/cwd can be followed for any process that we may trace. /proc/TID/fd is closed if the process is
-  not dumpable; pidfd_getfd is not.
-- A process whose program it may not read belongs to another user namespace as far as tracing goes, as does
-  the spawner, whose memory is the keeper's: their paths cannot be read. Nor does a thread that shares the
-  spawner's memory until its exec.
-- The first line of /proc/TID/status is the thread's name, which is the caller's to choose, but for ends of
-  lines: those are spelled out. So a field is one at the beginning of a line only.
+- The caller's other threads run on: its memory, descriptors and working directory may change at any time. So
+  the warden reads each value **once**, and judges and acts on that copy alone.
+- `pid` is a thread id of our own pid namespace. If the caller was killed, the id may already belong to
+  another thread. `is_waiting`, asked after reading, proves that what was read was the caller's own.
+- /proc/TID/cwd can be followed for any process that we may trace. /proc/TID/fd is closed to us if the process
+  is not dumpable; pidfd_getfd is not.
+- For tracing, a process whose program file it may not read belongs to another user namespace. So does the
+  spawner, whose memory is the keeper's, and a thread that shares the spawner's memory until its exec. Their
+  paths cannot be read.
+- The first line of /proc/TID/status is the thread's name, which the caller chooses. The kernel escapes line
+  ends in it. So a field counts only at the beginning of a line.
 """
 
 import errno
@@ -31,17 +31,17 @@ from pinfold.kernel.seccomp import (
 )
 from pinfold.sandbox.linux.protocol.command import RLIMIT_RTTIME
 from pinfold.sandbox.linux.warden import watchdog
-from pinfold.sandbox.linux.warden.affinity import Turns
+from pinfold.sandbox.linux.warden.affinity import CallerAffinity
 from pinfold.sandbox.linux.warden.caller_state import parse_umask, start_of
 
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-"""The flags that creat(2) stands for."""
+"""The flags that creat(2) implies."""
 ALL_FLAGS = 0x7FFFFFFF
 LAST_DESCRIPTOR = 0x7FFFFFFF
 ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
 DIRECTORY = os.O_PATH | os.O_DIRECTORY
 STATUS = 4096
-"""Bytes that are read of /proc/TID/status."""
+"""Bytes to read of /proc/TID/status."""
 SIGNALS = (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigIgn")
 
 
@@ -67,29 +67,29 @@ def _opened(proc: int, path: bytes) -> int:
 
 
 class Caller:
-    """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`; and what we hold of its
-    files and sockets is closed before that. Who has a file open for writing keeps it from being run
-    (ETXTBSY), and its locks held; who has a socket open keeps its port.
-    """
+    """INVARIANT: a call is answered once, by one of `resume`, `refuse`, `succeed` and `give`. Before that,
+    the warden closes what it holds of the caller's files and sockets. A process that has a file open for
+    writing keeps it from being executed (ETXTBSY) and keeps its locks; one that has a socket open keeps its
+    port."""
 
-    __slots__ = ("arguments", "id", "known", "listener", "number", "pid", "proc", "turns")
+    __slots__ = ("affinity", "arguments", "id", "known", "listener", "number", "pid", "proc")
 
-    def __init__(self, listener: int, proc: int, turns: Turns, call: Notification) -> None:
+    def __init__(self, listener: int, proc: int, affinity: CallerAffinity, call: Notification) -> None:
         self.listener = listener
         self.proc = proc
         """The host's /proc, where `pid` is known."""
-        self.turns = turns
+        self.affinity = affinity
         self.id, self.pid, self.number, self.arguments = call[0], call[1], call[2], call[5:]
         self.known: tuple[int, str] | None = None
 
     # Reading. What cannot be read is None or negative.
 
     def text(self, address: int) -> bytes | None:
-        """The string at an address, such as a path."""
+        """The string at an address in the caller's memory, such as a path."""
         return fast_calls.read_text(self.pid, address)
 
     def directory(self, descriptor: int) -> int:
-        """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
+        """The directory where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
         if descriptor == AT_FDCWD:
             return _opened(self.proc, b"%d/cwd" % self.pid)
         if descriptor < 0:
@@ -103,27 +103,27 @@ class Caller:
             return -(error.errno or errno.EBADF)
 
     def descriptor(self, number: int) -> int:
-        """A copy of one of the caller's descriptors: the same open file. Raises OSError.
+        """A copy of one of the caller's descriptors: it refers to the same open file. Raises OSError.
 
-        On the loop: until the call is answered nothing waits for more than a `moment`.
+        From here until the call is answered, a timer ends whatever the loop waits in (`watchdog`).
         """
         if number > LAST_DESCRIPTOR:
             raise OSError(errno.EBADF, "no descriptor has such a number")
         watchdog.begin()
         found = fast_calls.copy_descriptor(self.pid, number)
         if found in fast_calls.NO_HANDLE:
-            # Before 6.9 there are handles on processes alone; their threads share descriptors as a rule.
+            # Before Linux 6.9, pidfds refer to processes only; a process's threads usually share descriptors.
             found = fast_calls.copy_descriptor(self.process(), number)
         if found < 0:
             raise OSError(-found, "no such descriptor")
         return found
 
     def process(self) -> int:
-        """The process that the calling thread belongs to."""
+        """The process id of the calling thread."""
         return int(self._status().partition(b"\nTgid:")[2].split()[0])
 
     def numbers_inside(self) -> tuple[int, int]:
-        """The process and the calling thread, by their numbers in the innermost pid namespace."""
+        """The process and thread ids of the caller in the innermost pid namespace."""
         status = self._status()
         return _last_number(status, b"\nNStgid:"), _last_number(status, b"\nNSpid:")
 
@@ -131,7 +131,7 @@ class Caller:
         return parse_umask(self._status())
 
     def _status(self) -> bytes:
-        """What /proc tells of the calling thread. Raises OSError once it has gone."""
+        """The status file of the calling thread in /proc. Raises OSError once the thread has ended."""
         status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
         try:
             return os.read(status, STATUS)
@@ -139,11 +139,11 @@ class Caller:
             os.close(status)
 
     def is_waiting(self) -> bool:
-        """Whether the caller is still there, so that what was read was its own."""
+        """Whether the caller still waits, so that everything read before was its own."""
         return is_valid(self.listener, self.id)
 
     def is_interrupted(self) -> bool:
-        """Whether a signal waits for the caller that is meant to end what it does.
+        """Whether a signal that should end the call is pending for the caller.
 
         Once we have received a call, only a fatal signal ends it by itself.
         """
@@ -152,20 +152,20 @@ class Caller:
         except OSError:
             return False
         sets = {name: int(value, 16) for name, _, value in map(_parted, lines) if name in SIGNALS}
-        own, shared, blocked, ignored = (sets.get(name, 0) for name in SIGNALS)
-        return bool((own | shared) & ~blocked & ~ignored & ENDING)
+        own_fds, shared, blocked, ignored = (sets.get(name, 0) for name in SIGNALS)
+        return bool((own_fds | shared) & ~blocked & ~ignored & ENDING)
 
-    # For the record, not for judging.
+    # For records, never for decisions.
 
-    def who(self) -> tuple[int, str]:
-        """The command that the caller belongs to, by its tag, and what it calls itself. Read once: a call
-        that waited for a person may outlive its caller, and its number may be another's by then."""
+    def identify(self) -> tuple[int, str]:
+        """The tag of the caller's command, and the caller's name of itself. Read once: a call that waits for
+        a person may outlive its caller, and another process may have its id by then."""
         if self.known is None:
             self.known = self.tag(), self._program()
         return self.known
 
     def tag(self) -> int:
-        """The first of these alone."""
+        """The tag of the caller's command; 0 if the caller has ended."""
         try:
             return prlimit(self.pid, RLIMIT_RTTIME)[1]
         except OSError:
@@ -186,7 +186,7 @@ class Caller:
     # Answering.
 
     def resume(self) -> None:
-        """The kernel does the call as if nobody had been asked. Never for what only the warden forbids."""
+        """The kernel continues the call by itself. Never for a call that only the warden forbids."""
         resume(self.listener, self.id)
 
     def refuse(self, error: int) -> None:
@@ -196,20 +196,20 @@ class Caller:
         respond(self.listener, self.id)
 
     def give(self, descriptor: int, close_on_exec: bool, *, truncates: bool = False) -> int:
-        """A copy of our descriptor is what the call returns, and ours is closed: 0. Else an errno, which says
-        why nobody has it but us, who have it still: the caller is gone, or has no room.
+        """Makes a copy of our descriptor the result of the call, and closes ours: 0. Otherwise an errno, and
+        our descriptor stays open: the caller has ended, or has no room for a descriptor.
 
-        What a call that `truncates` opens loses its text only once the caller has it: without room for it, a
-        call fails and changes nothing.
+        With `truncates`, the file loses its contents only once the caller has it: a call that fails for lack
+        of room must change nothing.
         """
-        kept = self.turns.draw_near(self.pid)
+        kept = self.affinity.pin(self.pid)
         try:
             number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
         except OSError as error:
             return error.errno or errno.EMFILE
         finally:
             if kept:
-                self.turns.let_go(self.pid, kept)
+                self.affinity.unpin(self.pid, kept)
         if number is None:
             return errno.ESRCH
         failure = _emptied(descriptor) if truncates else 0
@@ -222,7 +222,7 @@ class Caller:
 
 
 def _emptied(descriptor: int) -> int:
-    """0, or the errno that says why not."""
+    """0, or the errno of the failure."""
     try:
         os.ftruncate(descriptor, 0)
     except OSError as error:
@@ -231,4 +231,4 @@ def _emptied(descriptor: int) -> int:
 
 
 Handler = Callable[[Caller], None]
-"""Answers a call, now or later from another thread."""
+"""Answers a call, at once or later from another thread."""

@@ -1,19 +1,20 @@
-"""The wardens of the user's other pens: what one has made, and all must protect, they mount read-only too.
+"""The wardens of the user's other pens: what one pen makes and all must protect, they mount read-only too.
 
-Pens may share their roots, of one session or of several that an agent has at a time. A configuration that is
-born in one (`git`) would be an open file in the others until their hosts' next walk. So its warden tells the
-others before anybody can search the directory, and waits until each has it mounted. Pens that are being built
-by then are waited for (`presence`), and told; who begins to build one later finds it there.
+Pens may share their roots, within one session or among several sessions of an agent. A configuration that is
+made in one pen (`git`) would be writable in the others until their hosts' next scan. So its warden tells the
+others before any process can search the directory, and waits until each has mounted it. It also waits for
+pens that are being built by then (`pen_registry`), and tells them. A pen whose building starts later finds
+the file.
 
 Facts that shape it:
-- A message brings its sender's uid, whatever the sender says (SCM_CREDENTIALS). Nobody but the user may have
-  something mounted here.
-- Two who have something to tell each other would wait for ever: so who waits goes on answering.
-- One that makes no progress, as if it were stopped, answers nobody: then nothing is born.
-- A socket has room for some ten messages (net.unix.max_dgram_qlen), and who answers waits for no more: so
-  only as many are asked at a time as can answer at once.
+- The kernel adds the sender's uid to a message, whatever the sender claims (SCM_CREDENTIALS). Only the user's
+  own processes may request a mount here.
+- Two wardens with something to tell each other would wait for ever: so a warden that waits goes on answering.
+- A warden that makes no progress, such as a stopped one, does not answer: then nothing is made.
+- A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
+  room. So only as many are asked at a time as can answer at once.
 
-Accepted: the same file at another path, as where a disk is mounted twice, is not known to be the same.
+Accepted: the same file at another path, as where a disk is mounted twice, is not recognized.
 """
 
 import _socket
@@ -37,34 +38,34 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
 from pinfold.sandbox.linux.warden import late_mounts
 
 PATIENCE = 5.0
-"""Seconds, after which nothing is born: nobody inside can search its directory meanwhile. Longer than a pen
-that makes no progress is being built."""
+"""Seconds until the warden gives up: no process can search the directory meanwhile. Building a pen that makes
+no progress takes less."""
 STEP = 0.001
-"""Seconds between two looks at who is there."""
+"""Seconds between two checks which pens there are."""
 PROTECT, DONE = b"p", b"d"
-OCCASION = 8
-"""Random bytes that tell an answer from one that comes late."""
+REQUEST_ID_BYTES = 8
+"""Random bytes of a request; an answer without them is late."""
 AT_ONCE = 8
-"""How many are asked at a time."""
-LARGEST = 1 + OCCASION + 4096
+"""How many wardens are asked at a time."""
+LARGEST = 1 + REQUEST_ID_BYTES + 4096
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
-"""Why a warden does not find a file, which has every power over them: then nobody in its pen does."""
+"""A warden with every right over files does not find it: then no process of its pen does."""
 _CREDENTIALS = struct.Struct("=iII")
 ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
-class Neighbours:
+class PeerWardens:
     """Preconditions: made before a session's network is joined; `join` comes before the first command."""
 
     def __init__(self) -> None:
         self.socket = fresh_socket()
         self.names = list_of_names()
-        self.own = b""
+        self.own_fds = b""
         self.lock = RLock()
-        """Who answers calls asks the others, and another thread answers them meanwhile (`mount_guard`)."""
-        self.occasion = b""
+        """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
+        self.request_id = b""
         self.done: set[bytes] = set()
-        """Who has done what we ask for on that occasion."""
+        """The wardens that have done what this request asks."""
         self.poll = select.poll()
         self.poll.register(self.socket, select.POLLIN)
 
@@ -73,28 +74,28 @@ class Neighbours:
         return {self.socket.fileno(), self.names}
 
     def join(self) -> None:
-        """From here on the others tell us, and wait for our answer."""
+        """From here on the others tell us about their files and wait for our answer."""
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self.own = take_name(self.socket, WARDEN)
+        self.own_fds = take_name(self.socket, WARDEN)
 
     def answer(self) -> None:
-        """Protects what the others have told by now, and hears who has done what we asked for."""
+        """Protects what the others have announced by now, and notes which of them have done what we asked."""
         with self.lock:
-            self._hear()
+            self._read_messages()
 
     def all_protect(self, path: str) -> bool:
-        """Whether it is read-only in every other pen by now.
+        """Whether the path is read-only in every other pen by now.
 
-        Preconditions: it is there, and nobody inside finds it yet.
+        Preconditions: the file exists, and no process inside can find it yet.
         """
         with self.lock:
-            self.occasion, self.done = os.urandom(OCCASION), {self.own}
-        message = PROTECT + self.occasion + os.fsencode(path)
+            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
+        message = PROTECT + self.request_id + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
         being_built = present(self.names, BUILDER)
         while True:
-            # First: who is built by now is among the others.
+            # First: a pen that is built by now is among the others.
             being_built &= present(self.names, BUILDER)
             others = present(self.names, WARDEN)
             done = {*self.done}
@@ -109,7 +110,7 @@ class Neighbours:
             self.poll.poll(STEP * 1000)
             self.answer()
 
-    def _hear(self) -> None:
+    def _read_messages(self) -> None:
         """Preconditions: the lock is held."""
         while True:
             try:
@@ -118,15 +119,19 @@ class Neighbours:
                 return
             if _sender_of(credentials) != os.geteuid() or not sender:
                 continue
-            kind, about, path = message[:1], message[1 : 1 + OCCASION], message[1 + OCCASION :]
+            kind, about, path = (
+                message[:1],
+                message[1 : 1 + REQUEST_ID_BYTES],
+                message[1 + REQUEST_ID_BYTES :],
+            )
             name = b"@" + sender[1:]
-            if kind == DONE and about == self.occasion:
+            if kind == DONE and about == self.request_id:
                 self.done.add(name)
             elif kind == PROTECT and _protect(path):
                 self._send(name, DONE + about)
 
     def _send(self, name: bytes, message: bytes) -> bool:
-        """False if it is gone, or has no room for now."""
+        """False if the warden is gone or its socket is full."""
         with suppress(OSError):
             self.socket.sendto(message, b"\0" + name[1:])
             return True
@@ -141,8 +146,8 @@ def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:
 
 
 def _protect(path: bytes) -> bool:
-    """Whether nobody in this pen can write it any more."""
-    with late_mounts.powers(late_mounts.POWERS):
+    """Whether no process of this pen can write the file any more."""
+    with late_mounts.raised_capabilities(late_mounts.CAPABILITIES):
         try:
             thing = openat2(AT_FDCWD, os.fsdecode(path), os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
         except OSError as error:

@@ -1,4 +1,9 @@
-"""Whether a name that a caller wants made may be made: the rules' word, and what may be said against it."""
+"""Decides whether a caller may make, move or change a protected name.
+
+`NameCheck` holds the rules (`model.protected_names`) against the path that the kernel reports. Exemptions
+(`git`) may still allow a change. What stays denied becomes a question to a person if one can be asked
+(`questions`), and otherwise a violation.
+"""
 
 import errno
 import os
@@ -15,170 +20,190 @@ from pinfold.model.codes import ViolationCode
 from pinfold.model.git_repositories import COMPLETING, is_git_by_name, is_repository
 from pinfold.model.protected_names import GIT, Match, Matches, NameMatcher, NameRule, folded, key_in
 from pinfold.sandbox.linux.protocol.warden import Denial
-from pinfold.sandbox.linux.warden.elevation import Asking
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.paths import Spot
-from pinfold.sandbox.linux.warden.violations import NOT_ASKED, Records
+from pinfold.sandbox.linux.warden.paths import PathTarget
+from pinfold.sandbox.linux.warden.questions import PendingQuestions
+from pinfold.sandbox.linux.warden.violations import NOT_ASKED, ViolationLog
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
-"""What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
+"""The errors of a write to, and a rename of, a protected name that exists, as of a read-only mount."""
 OUTSIDE = NameRule("", "it lies outside of what may be written", code=ViolationCode.OUTSIDE)
-"""Where no name is in the way, but the place as such is closed."""
+"""The rule where no protected name is involved, but the directory may not be written at all."""
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
-"""Calls that change what is there; the others fail by themselves if something is."""
+"""Calls that change what exists; all others fail by themselves if the name exists."""
 ONLY_NEW = ("mkdir", "mknod", "symlink", "link")
-"""Those others: EEXIST is what they say then, on a file system that is read-only too."""
+"""Those others: they answer EEXIST then, on a read-only file system too."""
 MOST_INSIDE = 10_000
-"""How many names are looked at in a directory that is moved to, or from, where names are protected."""
+"""How many entries of a moved directory are checked if it moves from or to where names are protected."""
 UNSEEN = "what it holds cannot be told"
-Held = tuple[str, int]
-"""Where something that is to get another name lies, and our descriptor of it."""
+HeldFile = tuple[str, int]
+"""The path of a file that is to get another name, and our descriptor of it."""
 
 
-class Wish(NamedTuple):
-    """A protected name is wanted, would be given away, or what has it be changed."""
+class ProtectedChange(NamedTuple):
+    """A call that would create, rename away or change a protected name."""
 
     operation: str
-    spot: Spot
+    target: PathTarget
     match: Match
-    other: Spot | None
+    other: PathTarget | None
     """The other end of a rename or link."""
 
 
-class Verdict(Enum):
-    REFUSED = "refused"
+class ExemptionResult(Enum):
+    DENY = "refused"
     ANSWERED = "answered"
-    """It was done in another way, and the caller has its answer."""
-    GO_ON = "go on"
-    """As if the name were any other: it is made, or the kernel answers."""
+    """The exemption made the change in a safe way, and the caller has its answer."""
+    ALLOW = "go on"
+    """The name counts as unprotected: the warden makes it, or the kernel answers."""
 
 
-Exemption = Callable[[Caller, Wish], Verdict | None]
-"""What may still be said for a protected name that is wanted; None if it is no matter of this one."""
+Exemption = Callable[[Caller, ProtectedChange], ExemptionResult | None]
+"""May allow a change of a protected name; None if the change is not this exemption's concern."""
 
 
-class Judge:
-    def __init__(self, records: Records, matcher: NameMatcher) -> None:
+class NameCheck:
+    def __init__(self, records: ViolationLog, matcher: NameMatcher) -> None:
         self.records = records
         self.matcher = matcher
         self.exemptions: list[Exemption] = []
-        self.asking: Asking | None = None
-        """Who puts a call aside until a person has answered, if anybody can be asked."""
-        self.looks = False
-        """Whether what the kernel will refuse by itself is looked at, to be asked about or noted."""
+        self.questions: PendingQuestions | None = None
+        """Holds calls until a person has answered, if a person can be asked."""
+        self.sees_all_changes = False
+        """Whether calls that the kernel will refuse are checked too, to be asked about or recorded."""
 
-    def judge(
+    def check(
         self,
         caller: Caller,
         operation: str,
-        spot: Spot,
+        target: PathTarget,
         directory: bool = False,
-        other: Spot | Held | None = None,
+        other: PathTarget | HeldFile | None = None,
     ) -> bool:
-        """The one place where a protected name that is wanted is judged: True if the caller has its answer.
+        """The one place that decides about a protected name; True if the caller has its answer.
 
-        On the way to a protected name (`.git` of `.git/hooks`) only real directories may stand: a link would
-        lead to names that nobody judged, and a file named `.git` leads git to another directory.
+        Every step on the way to a protected name (`.git` of `.git/hooks`) must be a real directory. A
+        symbolic link would lead to names that were not checked, and a file named `.git` points git to another
+        directory.
         """
-        matches = spot.matches() or completes(spot)
+        matches = target.matches() or completes(target)
         if not matches or (directory and matches[0].rest):
             return False
         if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
             return False
-        wish = Wish(operation, spot, matches[0], other if isinstance(other, Spot) else None)
-        verdict = self._exempted(caller, wish) or Verdict.REFUSED
-        if verdict is Verdict.REFUSED:
-            self.refuse(caller, operation, spot, matches[0], other)
-        return verdict is not Verdict.GO_ON
+        change = ProtectedChange(
+            operation, target, matches[0], other if isinstance(other, PathTarget) else None
+        )
+        result = self._exempted(caller, change) or ExemptionResult.DENY
+        if result is ExemptionResult.DENY:
+            self.refuse(caller, operation, target, matches[0], other)
+        return result is not ExemptionResult.ALLOW
 
-    def is_exempt(self, caller: Caller, operation: str, spot: Spot) -> bool:
-        """Whether the kernel is to answer a change of a protected name, and nobody need be asked about it."""
-        matches = spot.matches()
-        wish = Wish(operation, spot, matches[0], None) if matches else None
-        return wish is not None and self._exempted(caller, wish) is Verdict.GO_ON
+    def is_exempt(self, caller: Caller, operation: str, target: PathTarget) -> bool:
+        """Whether an exemption leaves a change of a protected name to the kernel, so that no person need be
+        asked."""
+        matches = target.matches()
+        change = ProtectedChange(operation, target, matches[0], None) if matches else None
+        return change is not None and self._exempted(caller, change) is ExemptionResult.ALLOW
 
-    def _exempted(self, caller: Caller, wish: Wish) -> Verdict | None:
-        verdicts = (exemption(caller, wish) for exemption in self.exemptions)
-        return next((verdict for verdict in verdicts if verdict is not None), None)
+    def _exempted(self, caller: Caller, change: ProtectedChange) -> ExemptionResult | None:
+        results = (exemption(caller, change) for exemption in self.exemptions)
+        return next((result for result in results if result is not None), None)
 
-    def judge_move(self, caller: Caller, source: Spot, spot: Spot) -> bool:
-        """Whether something may leave the one name for the other; True if the caller has its answer."""
+    def check_move(self, caller: Caller, source: PathTarget, target: PathTarget) -> bool:
+        """Checks that a thing may leave the source and arrive at the target; True if the caller has its
+        answer."""
         status = source.status()
         if status is None:
-            caller.refuse(_why_missing(source, spot))
+            caller.refuse(_why_missing(source, target))
             return True
         directory = stat.S_ISDIR(status.st_mode)
         lost = source.protected_by()
         if lost is None and directory:
-            lost = taken_along(self.matcher, source, source)
+            lost = protected_inside(self.matcher, source, source)
         if lost:
-            self.refuse(caller, "rename", source, lost, onto=spot)
+            self.refuse(caller, "rename", source, lost, onto=target)
             return True
-        if directory and (gained := taken_along(self.matcher, source, spot)):
-            self.refuse(caller, "rename", spot, gained)
+        if directory and (gained := protected_inside(self.matcher, source, target)):
+            self.refuse(caller, "rename", target, gained)
             return True
-        return self.judge(caller, "rename", spot, directory=directory, other=source)
+        return self.check(caller, "rename", target, directory=directory, other=source)
 
-    def leave(
+    def pass_to_kernel(
         self,
         caller: Caller,
         operation: str,
-        spot: Spot,
-        source: Spot | Held | None = None,
-        onto: Spot | None = None,
+        target: PathTarget,
+        source: PathTarget | HeldFile | None = None,
+        onto: PathTarget | None = None,
         match: Match | None = None,
     ) -> None:
-        """The kernel goes on with a call where the warden makes no names. Where nobody may, that is asked
-        about, or noted. `onto`: where something is moved from there, or to there."""
-        place, path = spot.place, spot.path
-        noted = not place.free and (operation in CHANGING or spot.status() is None)
+        """Lets the kernel answer a call in a directory where the warden makes no names. If the caller may not
+        write there, a person is asked, or the denial is recorded. `onto`: the new name of what moves from or
+        to there."""
+        parent, path = target.parent, target.path
+        is_recorded = not parent.caller_creates and (operation in CHANGING or target.status() is None)
 
-        def go_on(denial: Denial) -> None:
-            if noted:
+        def fall_back(denial: Denial) -> None:
+            if is_recorded:
                 self.record(caller, operation, path, OUTSIDE, denial)
             caller.resume()
 
-        closed = not place.free and not place.made_by_warden
-        if closed and self.asking and self.asking.hold(caller, operation, onto or spot, go_on, match, source):
+        closed = not parent.caller_creates and not parent.warden_creates
+        if (
+            closed
+            and self.questions
+            and self.questions.ask(caller, operation, onto or target, fall_back, match, source)
+        ):
             return
-        go_on(NOT_ASKED)
+        fall_back(NOT_ASKED)
 
-    def leave_protected(self, caller: Caller, operation: str, spot: Spot, match: Match) -> None:
-        """The kernel goes on with a change of something that a mount of its own protects."""
-        path = spot.path
+    def pass_protected_to_kernel(
+        self, caller: Caller, operation: str, target: PathTarget, match: Match
+    ) -> None:
+        """Lets the kernel answer a change of a thing that has a read-only mount of its own."""
+        path = target.path
 
-        def go_on(denial: Denial) -> None:
+        def fall_back(denial: Denial) -> None:
             self.record(caller, operation, path, match.rule, denial)
             caller.resume()
 
-        if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
+        if self.questions and self.questions.ask(caller, operation, target, fall_back, match):
             return
-        go_on(NOT_ASKED)
+        fall_back(NOT_ASKED)
 
     def refuse(
         self,
         caller: Caller,
         operation: str,
-        spot: Spot | str,
+        target: PathTarget | str,
         match: Match,
-        source: Spot | Held | None = None,
-        onto: Spot | None = None,
+        source: PathTarget | HeldFile | None = None,
+        onto: PathTarget | None = None,
     ) -> None:
-        """A protected name is in the way. `onto` is where it would be moved or linked."""
-        target = onto or (spot if isinstance(spot, Spot) else None)
-        if operation in ONLY_NEW and target and target.status() is not None:
-            # As the kernel says of it wherever it is: nothing was to be had, and `mkdir -p` goes on.
+        """Denies a call because of a protected name. `onto` is the name it would be moved or linked to."""
+        destination = onto or (target if isinstance(target, PathTarget) else None)
+        if operation in ONLY_NEW and destination and destination.status() is not None:
+            # The kernel says EEXIST on any file system: nothing was to be gained, and `mkdir -p` goes on.
             caller.refuse(errno.EEXIST)
             return
-        path = spot if isinstance(spot, str) else spot.path
-        error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
+        path = target if isinstance(target, str) else target.path
+        error = (
+            HELD
+            if operation == "rename" and isinstance(target, PathTarget) and target.status()
+            else PROTECTED
+        )
 
         def refuse(denial: Denial) -> None:
             self.record(caller, operation, path, match.rule, denial)
             caller.refuse(error)
 
-        origin = spot if onto and isinstance(spot, Spot) else source
-        if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
+        origin = target if onto and isinstance(target, PathTarget) else source
+        if (
+            self.questions
+            and destination
+            and self.questions.ask(caller, operation, destination, refuse, match, origin)
+        ):
             return
         refuse(NOT_ASKED)
 
@@ -186,26 +211,26 @@ class Judge:
         self, caller: Caller, operation: str, path: str, rule: NameRule, denial: Denial = NOT_ASKED
     ) -> None:
         """`denial` is what came of asking a person, if one was asked."""
-        tag, program = caller.who()
+        tag, program = caller.identify()
         told = rule._replace(why=f"{rule.why}; {denial.text}") if denial.text else rule
         self.records.add(tag, operation, path, told, program, caller.pid, denial)
 
 
-def _makes_file(operation: str, source: Spot | Held | None) -> bool:
-    """Whether a plain file gets the name, for sure."""
+def _makes_file(operation: str, source: PathTarget | HeldFile | None) -> bool:
+    """Whether it is certain that a regular file gets the name."""
     status: os.stat_result | None = None
-    if isinstance(source, Spot):
+    if isinstance(source, PathTarget):
         status = source.status() if operation == "rename" else None
     elif source and operation == "link":
         status = os.fstat(source[1])
     return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))
 
 
-def _why_missing(*spots: Spot) -> int:
-    """The errno of a move whose source is not found: a directory of either end may be closed to us."""
-    for spot in spots:
+def _why_missing(*targets: PathTarget) -> int:
+    """The errno of a rename without a source: the directory at either end may be closed to us."""
+    for target in targets:
         try:
-            os.stat(spot.name.rstrip(b"/"), dir_fd=spot.directory, follow_symlinks=False)
+            os.stat(target.name.rstrip(b"/"), dir_fd=target.directory, follow_symlinks=False)
         except PermissionError:
             return errno.EACCES
         except OSError:
@@ -213,31 +238,32 @@ def _why_missing(*spots: Spot) -> int:
     return errno.ENOENT
 
 
-def completes(spot: Spot) -> Matches:
+def completes(target: PathTarget) -> Matches:
     """The rule against a name that would make its directory a repository, if this is one."""
-    if spot.key not in git_repositories.COMPLETED_BY or git_repositories.is_git_by_name(spot.place.path):
-        return ()  # which is so of nearly all
-    found = git_repositories.completes(spot.key, lambda name: may_exist(spot.directory, name))
-    # A checkout replaces it, which makes no repository of what was none. In another spelling, where that is
-    # the same file, a walk would not find it any more.
-    is_replaced = spot.name == b"HEAD" and spot.status() is not None
+    if target.key not in git_repositories.COMPLETED_BY or git_repositories.is_git_by_name(target.parent.path):
+        return ()  # true of nearly all
+    found = git_repositories.completes(target.key, lambda name: may_exist(target.directory, name))
+    # A checkout replaces HEAD, which makes no repository. The exact spelling counts: on a file system that
+    # ignores case, a walk would not find another spelling.
+    is_replaced = target.name == b"HEAD" and target.status() is not None
     return (Match(COMPLETING),) if found and not is_replaced else ()
 
 
-def taken_along(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
-    """The protected name that a directory has in it, or would have at another spot."""
-    if spot.matches() or _is_git(spot) or _is_git(source):
-        return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
+def protected_inside(matcher: NameMatcher, source: PathTarget, target: PathTarget) -> Match | None:
+    """The first protected name inside a directory, at its present path or at the path it would move to."""
+    if target.matches() or _is_git(target) or _is_git(source):
+        return _inner(matcher, source.directory, source.name.rstrip(b"/"), target.path, [MOST_INSIDE])
     return None
 
 
-def _is_git(spot: Spot) -> bool:
-    """Whether a git directory is on the way to it, or it would be one."""
-    return spot.place.in_git or spot.key == GIT
+def _is_git(target: PathTarget) -> bool:
+    """Whether the path contains a git directory, or would be one."""
+    return target.parent.in_git or target.key == GIT
 
 
 def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:
-    """The first protected name in a directory, were it at this path. What cannot be seen is one."""
+    """The first protected name in a directory, if it were at this path. What cannot be read counts as
+    protected."""
     children = matcher.children(path)
     if isinstance(children, Match):
         return children

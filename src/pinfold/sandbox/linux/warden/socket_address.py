@@ -1,12 +1,14 @@
-"""What the bytes of a socket address say. Pure: bytes in, bytes out.
+"""Reads the bytes of a socket address. Pure: bytes in, bytes out.
 
 Facts about addresses (unix(7), net/socket.c, net/unix/af_unix.c):
-- The first two bytes are the family, in the machine's order; the call's length says where the address ends.
-- Of an internet address 16 bytes must be there, of IPv6 24. A zero address means loopback to connect.
-- A length below 0 or above 128 is EINVAL before anybody looks; 0 goes to the family, which refuses it.
-- A unix address that is only its family has no name: bind chooses an abstract one. One that goes on with a
-  NUL is abstract, NULs and all; it belongs to the network namespace. Any other is a path, up to the first NUL
-  or the end: 108 bytes need no NUL. A unix address of more than 110 bytes is EINVAL.
+- The first two bytes are the family, in the machine's byte order. The call's length says where the address
+  ends.
+- An internet address needs 16 bytes, an IPv6 address 24. To connect, a zero address means loopback.
+- A length below 0 or above 128 is EINVAL before anything is read; length 0 goes to the family, which refuses
+  it.
+- A unix address of only a family has no name: bind chooses an abstract one. If a NUL follows, the name is
+  abstract, with all its NULs, and belongs to the network namespace. Anything else is a path, up to the first
+  NUL or the end: 108 bytes need no NUL. A unix address of more than 110 bytes is EINVAL.
 """
 
 import socket
@@ -26,7 +28,7 @@ _MAPPED = bytes(10) + b"\xff\xff"
 
 
 def length_of(argument: int) -> int | None:
-    """The length that a call was given in a register; None if no address has it."""
+    """The length that a call has in a register; None if no address can have it."""
     length = argument & 0xFFFFFFFF
     return length if length <= LONGEST_ADDRESS else None
 
@@ -36,7 +38,7 @@ def family_of(address: bytes) -> int | None:
 
 
 def unix_path(address: bytes) -> bytes | None:
-    """The path that an address names; None if it names none: another family, abstract, without a name."""
+    """The path that an address names; None for another family, an abstract name or no name."""
     if family_of(address) != AF_UNIX or len(address) > LONGEST_UNIX:
         return None
     return address[_FAMILY.size :].partition(b"\0")[0] or None
@@ -47,8 +49,8 @@ def unix_address(path: bytes) -> bytes:
 
 
 def abstract_name(address: bytes) -> bytes | None:
-    """The name that is no path, with the NUL at its beginning; empty where bind chooses one. None if the
-    address has no such name."""
+    """The abstract name, with its first NUL; empty if bind is to choose one. None if the address has no such
+    name."""
     if family_of(address) != AF_UNIX or len(address) > LONGEST_UNIX:
         return None
     name = address[_FAMILY.size :]
@@ -60,16 +62,16 @@ def abstract_address(name: bytes) -> bytes:
 
 
 class Peer(NamedTuple):
-    """Whom an internet address means."""
+    """The other end that an internet address names."""
 
     family: int
-    """IPv4's also where IPv6 has it mapped."""
+    """AF_INET also for an IPv4 address mapped into IPv6."""
     host: str
     port: int
 
 
 def internet_peer(address: bytes) -> Peer | None:
-    """None if it is no whole internet address; then the kernel says what it thinks of it."""
+    """None if it is no complete internet address; then the kernel gives its own error."""
     family = family_of(address)
     if family == AF_INET and len(address) >= 16:
         (port,) = _PORT.unpack_from(address, 2)
@@ -84,12 +86,12 @@ def internet_peer(address: bytes) -> Peer | None:
 
 
 def is_inside(host: str) -> bool:
-    """Whether an address is the session's own."""
+    """Whether an address belongs to the session itself."""
     return is_loopback(host) or host.startswith(OWN)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether connecting to it means this machine, or what a pen takes for one."""
+    """Whether connecting to it means this machine, or the pen's own loopback."""
     return host.startswith(("127.", "0.")) or host in ("::1", "::")
 
 

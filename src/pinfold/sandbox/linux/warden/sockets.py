@@ -1,30 +1,31 @@
-"""connect and bind, on a caller's behalf: the caller's own socket, and an address that was copied once.
+"""Does connect and bind for callers: on the caller's own socket, with an address that was copied once.
 
-Neither ever goes back to the kernel: its address lies behind a pointer, and with descriptor and address
-swapped by another thread an allowed inet connect would become one to a unix socket of the host, which no
-namespace and, below its ABI 9, no Landlock closes.
+Neither call ever goes back to the kernel, since its address lies behind a pointer. If another thread swapped
+descriptor and address, an allowed inet connect would become one to a unix socket of the host. No namespace
+prevents that, nor does Landlock before ABI 9.
 
-What may be connected to:
-- a unix path, if its inode was bound in this pen (`bound`) or is a socket that the policy grants;
-- an abstract unix name, if it is this pen's (`abstract_names`);
-- an internet address of the session's own, in that namespace, but for ports of the machine's loopback that
-  were lent; a stream to those or to any other is carried to the gate (`carrying`) if the policy has a way
-  out, and is unreachable if not. Other families: in that namespace.
+A command may connect to:
+- a unix path, if its inode was bound in this pen (`bound_sockets`) or is a socket that the policy grants;
+- an abstract unix name, if it belongs to this pen (`bound_sockets`);
+- an internet address of the session's own, in that namespace, except for lent ports of the host's loopback. A
+  stream to such a port or to any other address goes to the gate (`gate_client`) if the policy has network
+  access, and is unreachable if not. Other families: in that namespace.
 
 Facts that shape it:
-- pidfd_getfd gives us the caller's open file itself. What is connected here is connected there, with its
-  epoll registrations; which file the caller's number means by now does not matter.
-- The file system's part of a unix connect is done twice: we find the inode, hold it and judge it, then the
-  kernel is given `/proc/self/fd/N` of what we hold.
-- Links of /proc would be followed with our powers, so a walk that meets one is refused (ELOOP), but for the
-  caller's own descriptors, which programs use to reach beyond 108 bytes.
+- pidfd_getfd gives us the caller's open file itself. A connect here connects it there, with its epoll
+  registrations. It does not matter what the caller's descriptor number means by now.
+- The file system part of a unix connect is done twice. We find the inode, hold it and judge it; then the
+  kernel gets `/proc/self/fd/N` of what we hold.
+- The kernel would follow links of /proc with our capabilities. So a walk that meets one is refused (ELOOP),
+  except for the caller's own descriptors, which programs use to reach paths of over 108 bytes.
 
-What a program can tell from a connect of its own:
+What a program can notice about its connect:
 - Its server sees our credentials (SO_PEERCRED): uid and gid are the same, the pid is 0, since we have none in
-  there. SCM_CREDENTIALS, which is sent with a message, is right; so is what the client sees of its server.
-- A signal handled before we have received the call ends it with EINTR (or begins it again, with SA_RESTART)
-  although nothing was begun. Bare, a connect that was interrupted goes on.
-- A Landlock domain that a program has put around itself does not bind what is done for it here.
+  that namespace. SCM_CREDENTIALS, sent with a message, is right, and so is what the client sees of its
+  server.
+- A signal handled before we have received the call ends it with EINTR (or restarts it, with SA_RESTART)
+  although nothing was begun. Without a sandbox, an interrupted connect goes on.
+- A Landlock domain that a program put itself into does not bind what is done for it here.
 """
 
 import errno
@@ -43,11 +44,17 @@ from pinfold.model.gate_protocol import DNS, GATE, PROXY_PORT
 from pinfold.model.git_repositories import COMPLETED_BY, COMPLETING
 from pinfold.model.protected_names import NameRule, folded, key_in
 from pinfold.sandbox.linux.warden.agent_filter import AgentFilter, is_agent
-from pinfold.sandbox.linux.warden.bind import Binding
-from pinfold.sandbox.linux.warden.blocking_connect import Waiting, close
-from pinfold.sandbox.linux.warden.bound_sockets import AbstractNames, Bound, Identity, identity_of, is_alive
+from pinfold.sandbox.linux.warden.bind import BindThread
+from pinfold.sandbox.linux.warden.blocking_connect import BlockingConnects, close
+from pinfold.sandbox.linux.warden.bound_sockets import (
+    AbstractNames,
+    BoundSockets,
+    InodeKey,
+    identity_of,
+    is_alive,
+)
 from pinfold.sandbox.linux.warden.create import OWN_DESCRIPTORS
-from pinfold.sandbox.linux.warden.gate_client import Carried, Carrying
+from pinfold.sandbox.linux.warden.gate_client import GateClient, PendingConnect
 from pinfold.sandbox.linux.warden.notification import Caller, as_int
 from pinfold.sandbox.linux.warden.rules import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.warden.socket_address import (
@@ -63,7 +70,7 @@ from pinfold.sandbox.linux.warden.socket_address import (
     unix_address,
     unix_path,
 )
-from pinfold.sandbox.linux.warden.violations import AGENT, Records
+from pinfold.sandbox.linux.warden.violations import AGENT, ViolationLog
 
 FOREIGN = "this socket was not made in the session"
 OTHER_PEN = (
@@ -74,40 +81,42 @@ ONLY_SIGNS = "a granted ssh agent lists keys and signs, and does nothing else fo
 NO_NETWORK = "there is no network but the session's own loopback"
 NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
 UNSHOWN = "a pen does not show what the machine has there"
-"""Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
+"""Why a connect failed, if the host has a socket there: the host can find out, the warden cannot."""
 UNHEARD = "nobody listens on it in the session"
-"""Why a connect to the session's own loopback failed. It is told only if the machine's own has a listener."""
+"""Why a connect to the session's own loopback failed. Reported only if the host's loopback has a listener
+there."""
 OF_NOBODY = NameRule("", FOREIGN, code=ViolationCode.FOREIGN_SOCKET)
 OF_OTHER_PEN = NameRule("", OTHER_PEN, grantable=False, code=ViolationCode.OTHER_SANDBOX)
 CLOSED_NETWORK = NameRule("", NO_NETWORK, code=ViolationCode.NO_NETWORK)
 CLOSED_NAMES = NameRule("", NO_NAMES, grantable=False, code=ViolationCode.NO_NETWORK)
 
 
-class Sockets:
+class SocketCalls:
     def __init__(
         self,
         listener: int,
         proc: int,
         room: int,
-        records: Records,
+        records: ViolationLog,
         places: Collection[str],
         rules: Iterable[NameRule],
         granted: Collection[str],
         agents: Collection[str],
-        carrying: Carrying | None,
+        gate_client: GateClient | None,
         covered: tuple[str, ...] = (),
     ) -> None:
-        """`agents` are those granted sockets that are known to be an ssh agent's.
+        """`agents` are the granted sockets that are known to belong to an ssh agent.
 
-        `covered`: what only the pen has empty, if it is to be noted who looks for something there."""
+        `covered`: directories that are empty only in the pen, if failed connects to them are to be recorded.
+        """
         self.records = records
         self.covered = covered
-        self.carrying = carrying
-        """The way out; None if there is none."""
+        self.gate_client = gate_client
+        """Leads to the gate; None if connections may not leave the pen."""
         self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
-        self.bound = Bound(room, self.descriptors)
-        self.binding = Binding(proc, places, self.bound)
-        self.waiting = Waiting(
+        self.bound = BoundSockets(room, self.descriptors)
+        self.binding = BindThread(proc, places, self.bound)
+        self.waiting = BlockingConnects(
             self.descriptors,
             lambda id_, error: respond(listener, id_, error=error),
             lambda id_: is_valid(listener, id_),
@@ -115,9 +124,9 @@ class Sockets:
         self.abstract_names = AbstractNames(lambda name: abstract_address(name) in self.waiting.targets)
         ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
         self.protected = {**dict.fromkeys(COMPLETED_BY, COMPLETING), **ends}
-        """By the last component: where it stands does not count, see `binding`."""
+        """By the last component: the directory does not matter, see `bind`."""
         self.granted = hold(granted)
-        # By inode: the directory of a granted socket may be called something else by the time of a connect.
+        # By inode: the directory of a granted socket may have another name by the time of a connect.
         self.agents_granted = hold(path for path in granted if path in agents or is_agent(path))
         self.agents = AgentFilter(room, self.descriptors)
         self.handlers = {"connect": self.connect, "bind": self.bind}
@@ -151,74 +160,77 @@ class Sockets:
             return caller.refuse(error.errno or errno.EACCES)
         if not caller.is_waiting():
             return close(held)
-        caller.turns.rest()  # it may take a thread
-        look = partial(self._look, caller, peer.port) if peer and is_loopback(peer.host) else None
+        caller.affinity.unpin_self()  # the connect may start a thread
+        look = partial(self._record_refused, caller, peer.port) if peer and is_loopback(peer.host) else None
         answer = self.waiting.connect(caller.id, caller.tag, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
 
     def _leads_to_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
-        """Whether an ssh agent's socket is connected by its filter; the connect is answered then."""
+        """Whether the filter connected an ssh agent's socket; the call is answered then."""
         socket, inode = held
         path = os.readlink(str(inode), dir_fd=self.descriptors)
-        (tag, program), pid = caller.who(), caller.pid
+        (tag, program), pid = caller.identify(), caller.pid
 
-        def refused(deed: str) -> None:
+        def refused(request: str) -> None:
             self.records.add(
                 tag,
-                f"{AGENT} {deed}",
+                f"{AGENT} {request}",
                 path,
                 NameRule("", ONLY_SIGNS, grantable=False, code=ViolationCode.AGENT),
                 program,
                 pid,
             )
 
-        error = self.agents.lead(socket, tag, inode, refused) if caller.is_waiting() else errno.ESRCH
+        error = self.agents.connect(socket, tag, inode, refused) if caller.is_waiting() else errno.ESRCH
         if error is None:
             return False
         close(held)
         caller.refuse(error)
         return True
 
-    def _look(self, caller: Caller, port: int, socket: int, error: int) -> None:
-        """Somebody may have meant the machine's own loopback."""
+    def _record_refused(self, caller: Caller, port: int, socket: int, error: int) -> None:
+        """Records a failed connect to loopback, since the program may have meant the host's own loopback."""
         is_refused = error == errno.ECONNREFUSED or (error == errno.EINPROGRESS and has_failed(socket))
-        if is_refused and is_stream(socket) and self.records.has_room(caller.who()[0]):
+        if is_refused and is_stream(socket) and self.records.has_room(caller.identify()[0]):
             self._record(
                 caller, "connect", f"localhost:{port}", NameRule("", UNHEARD, code=ViolationCode.UNHEARD)
             )
 
     def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
-        """A datagram socket that will ask for names, unseen by us: the gate is told whose it is."""
-        if not self.carrying:
+        """A datagram socket for DNS queries, which the warden does not see: the gate hears whose socket it
+        is."""
+        if not self.gate_client:
             self._record(caller, "resolve", f"{peer.host}:{DNS}", CLOSED_NAMES)
-        if not self.carrying and not is_inside(peer.host):
+        if not self.gate_client and not is_inside(peer.host):
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         error = connect(socket, address) if caller.is_waiting() else errno.ESRCH
-        if self.carrying and not error:
-            self.carrying.ask_names(caller.who()[0], socket)
+        if self.gate_client and not error:
+            self.gate_client.announce_dns(caller.identify()[0], socket)
         os.close(socket)
         return caller.refuse(error)
 
     def _leaves(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
-        """Whether a connect is not for this session's own network; it is answered then, now or later."""
+        """Whether a connect leaves the session's own network; the call is answered then, now or later."""
         proxy = (peer.host, peer.port) == (GATE, PROXY_PORT)
-        lent = self._lent(peer)
-        if is_inside(peer.host) and not lent and not (proxy and self.carrying):
+        lent_host = self._lent_host(peer)
+        if is_inside(peer.host) and not lent_host and not (proxy and self.gate_client):
             return False
-        if not self.carrying:
+        if not self.gate_client:
             if is_stream(socket):
                 self._record(caller, "connect", f"{peer.host}:{peer.port}", CLOSED_NETWORK)
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         if not is_fresh_stream(socket, family_of(address)):
             return False
-        self.carrying.connect(Carried(caller, socket, address, peer, to_proxy=proxy, lent=lent))
+        self.gate_client.connect(
+            PendingConnect(caller, socket, address, peer, to_proxy=proxy, lent_host=lent_host)
+        )
         return True
 
-    def _lent(self, peer: Peer) -> str:
-        """The host that this port of loopback was lent as; empty if it is the session's own."""
-        if not self.carrying or peer.port not in self.carrying.lent or not is_loopback(peer.host):
+    def _lent_host(self, peer: Peer) -> str:
+        """The host name that this loopback port was lent under; empty if the port is the session's own."""
+        if not self.gate_client or peer.port not in self.gate_client.lent_ports or not is_loopback(peer.host):
             return ""
-        return self.carrying.lent[peer.port]
+        return self.gate_client.lent_ports[peer.port]
 
     def bind(self, caller: Caller) -> None:
         address, socket = self._read(caller)
@@ -256,7 +268,7 @@ class Sockets:
         return self.binding.bind(caller, socket, directory, address, answer)
 
     def _read(self, caller: Caller) -> tuple[bytes, int]:
-        """The address, copied, and the socket; raises OSError as the kernel would answer."""
+        """The copied address, and the socket; raises OSError as the kernel would answer."""
         number, pointer, size, *_ = caller.arguments
         socket = caller.descriptor(as_int(number))
         length = length_of(size)
@@ -270,7 +282,7 @@ class Sockets:
 
     @staticmethod
     def _path(socket: int, address: bytes) -> bytes | None:
-        """The path that this socket would take an address for; what is no unix socket takes it for none."""
+        """The path that this socket would take from an address; only a unix socket takes one."""
         path = unix_path(address)
         return path if path is not None and family(socket) == AF_UNIX else None
 
@@ -291,34 +303,34 @@ class Sockets:
 
     def _walk(self, caller: Caller, path: bytes) -> int:
         """What a path leads to as the caller sees it, as an O_PATH descriptor."""
-        base, rest = AT_FDCWD, path
-        for own in OWN_DESCRIPTORS:
-            if path.startswith(own):
-                number, _, below = path[len(own) :].partition(b"/")
+        base, unpin_self = AT_FDCWD, path
+        for own_fds in OWN_DESCRIPTORS:
+            if path.startswith(own_fds):
+                number, _, below = path[len(own_fds) :].partition(b"/")
                 if number.isdigit():
-                    base, rest = caller.descriptor(int(number)), below.lstrip(b"/")
-                if not rest:
+                    base, unpin_self = caller.descriptor(int(number)), below.lstrip(b"/")
+                if not unpin_self:
                     return base
         if base == AT_FDCWD and not path.startswith(b"/"):
             base = caller.directory(AT_FDCWD)
             if base < 0:
                 raise OSError(-base, "the working directory cannot be had")
-        inode = openat2(base, rest, os.O_PATH, files.RESOLVE_NO_MAGICLINKS)
+        inode = openat2(base, unpin_self, os.O_PATH, files.RESOLVE_NO_MAGICLINKS)
         if base != AT_FDCWD:
             os.close(base)
         if inode < 0:
             raise OSError(-inode, "it leads nowhere")
         return inode
 
-    def _reachable(self, caller: Caller, inode: int) -> Identity:
-        """Which inode it is; raises OSError if the caller may not connect to it."""
+    def _reachable(self, caller: Caller, inode: int) -> InodeKey:
+        """The inode; raises OSError if the caller may not connect to it."""
         identity = identity_of(inode)
         is_of_another = self.bound.is_held_by_another(identity)
         if self.bound.has(identity) or (identity in self.granted and not is_of_another):
             return identity
         os.fchdir(self.descriptors)
         if not is_alive(inode):
-            # Left by a program that ended, or no socket at all: as the kernel says it.
+            # Left by a program that has ended, or no socket at all: the kernel's own answer.
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
         rule = OF_OTHER_PEN if is_of_another else OF_NOBODY
         self._record(caller, "connect", os.readlink(str(inode), dir_fd=self.descriptors), rule)
@@ -330,17 +342,17 @@ class Sockets:
             self._record(caller, "connect", place, NameRule("", UNSHOWN, code=ViolationCode.UNSHOWN))
 
     def _absolute(self, directory: int, path: bytes) -> str:
-        """For the record."""
+        """For records."""
         here = os.readlink(str(directory), dir_fd=self.descriptors)
         return os.path.normpath(os.path.join(here, os.fsdecode(path)))
 
     def _record(self, caller: Caller, operation: str, path: str, rule: NameRule) -> None:
-        tag, program = caller.who()
+        tag, program = caller.identify()
         self.records.add(tag, operation, path, rule, program, caller.pid)
 
 
-def hold(paths: Iterable[str]) -> dict[Identity, int]:
-    """The inodes of sockets that are there; held, so that none of their numbers becomes another's."""
+def hold(paths: Iterable[str]) -> dict[InodeKey, int]:
+    """The inodes of sockets that exist, held open so that no number can be reused."""
     found = {}
     for path in paths:
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""What the warden tells the host about calls it refused: bounded, whatever a program does.
+"""Reports to the host which calls the warden denied: bounded, whatever a program does.
 
-One record for each operation and path of a command; it is sent again when it has happened twice, four times,
-eight times as often. Beyond `PATHS` a command's further paths are one record without a path. A host that
-does not read loses records, never the warden's time.
+One record covers an operation on a path by a command. The warden sends it again when it has happened two,
+four, eight times and so on. Beyond `PATHS` paths of a command, one record without a path covers the rest. If
+the host does not read, records are lost; the warden does not wait.
 """
 
 import _socket
@@ -27,13 +27,13 @@ AGENT = "ssh-agent"
 PATHS = 100
 UNLISTED = "more was refused than is listed"
 FEW = 20
-"""How many paths of a command leave room for what is no refusal, and only worth a word."""
+"""A command with fewer paths than this has room for records that are only hints, not denials."""
 COMMANDS = 64
 Key = tuple[str, str]
 NOT_ASKED = Denial()
 
 
-class Records:
+class ViolationLog:
     def __init__(self, host: _socket.socket) -> None:
         self.host = host
         self.host.setblocking(False)
@@ -50,9 +50,9 @@ class Records:
         denial: Denial = NOT_ASKED,
         remedy: str = "",
     ) -> None:
-        """`rule` says why, and has no name where none is in the way."""
+        """`rule` says why. It has no name where no protected name is involved."""
         if not tag:
-            return  # of a caller that was gone before it could be told whose it was
+            return  # the caller ended before its command could be read
         seen = self._of(tag)
         if (operation, path) not in seen and len(seen) >= PATHS:
             operation, path, rule = (
@@ -85,17 +85,18 @@ class Records:
         return len(self.seen.get(tag, ())) < FEW
 
     def settled(self, number: int) -> None:
-        """One call is answered at a time: who says this has none under way."""
+        """The loop answers one call at a time, so when it says this, no call is under way."""
         with suppress(OSError, channel.Closed):
             channel.send(self.host, Settled(number))
 
     def made(self, directory: int, name: bytes) -> None:
-        """A file has a name now that hides it, had the host given it. Lost, it stays hidden."""
+        """Reports a new file whose name hides it if the host made it. If the report is lost, the file stays
+        hidden."""
         with suppress(OSError, channel.Closed):
             channel.send(self.host, EnvFileMade(*identity_of(name, directory)))
 
     def last_words(self, why: str) -> None:
-        """What ends the warden."""
+        """Reports why the warden ends."""
         with suppress(OSError, channel.Closed):
             channel.send(self.host, LastWords(why))
 

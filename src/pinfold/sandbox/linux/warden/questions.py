@@ -1,17 +1,19 @@
-"""Calls that wait for a person: the warden's part of a question.
+"""Calls that wait for a person's answer: the warden's part of a question.
 
-What policy denies and a person may grant is told to the host as a deed, and the call is put aside: others are
-answered meanwhile. The host decides whether anybody is asked, joins like questions and bounds them; if the
-answer is yes it has the deed done outside of the pen (`hand`) and sends what came of it.
+If the policy denies a change that a person may grant, the warden describes it to the host and holds the call;
+it answers others meanwhile. The host decides whether a person is asked, and joins and bounds similar
+questions. If the answer is yes, the host has the granter make the change outside the pen, and sends the
+result.
 
-INVARIANT: nothing is read of a caller after its call was put aside. What it is given is what was looked at
-then, as the inodes are that are held here for as long as it waits: whatever the caller's threads have changed
-since changes nothing, and no inode's number can become another's.
+INVARIANT: the warden reads nothing of a caller once it holds the call. The answer is about what was seen
+then: the inodes stay open here as long as the call waits. So no later change by the caller's threads counts,
+and no inode number can be reused.
 
 Facts that shape it:
-- Nothing tells that a caller has died while it waits, and only a fatal signal ends its wait by itself. So
-  while some wait we look, and one for whom a signal waits that is meant to end it (ctrl-C) hears EINTR.
-- A host that reads slowly makes no warden wait: what could not be told is told at the next look.
+- No event says that a waiting caller has died, and only a fatal signal ends its wait by itself. So while
+  calls wait, the warden checks on them. A caller with a pending signal that should end the call (ctrl-C) gets
+  EINTR.
+- A host that reads slowly does not block the warden: messages that found no room are sent at the next check.
 """
 
 import errno
@@ -30,19 +32,20 @@ from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, FileId, file_id
 from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, CallWithdrawn, Denial
 from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, CREAT, Caller, as_int
-from pinfold.sandbox.linux.warden.paths import Spot
+from pinfold.sandbox.linux.warden.paths import PathTarget
 from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
-LOOK = 0.1
-"""Seconds between two looks at those who wait."""
+CHECK_INTERVAL = 0.1
+"""Seconds between two checks on waiting callers."""
 MOST = 4096
 MOST_HELD = 512
 SIGNALS = 64
-"""Of how many callers signals are looked at in one look: it takes 13 us each."""
+"""How many callers to check for signals at once: 13 us each."""
 ALL_BITS = 0xFFFFFFFF
 NO_RULE = NameRule("", "", code=ViolationCode.OUTSIDE)
-WINDOWS = ("/proc", "/dev", "/sys")
-"""What a pen has of its own, or only to look at: there is nothing of it outside."""
+PEN_ONLY = ("/proc", "/dev", "/sys")
+"""Directories that a pen has of its own or read-only: they do not exist outside, so no person can grant
+them."""
 ABSENT_OR = {
     "open": (stat.S_IFREG,),
     "rename": (stat.S_IFREG, stat.S_IFLNK),
@@ -51,10 +54,10 @@ ABSENT_OR = {
     "truncate": (stat.S_IFREG,),
     "chmod": (stat.S_IFREG, stat.S_IFDIR),
 }
-"""What may stand at the name that is changed; of other calls nothing may."""
+"""The file types that may have the name before the call; for other calls the name must be free."""
 MUST_EXIST = ("unlink", "rmdir", "truncate", "chmod")
 
-# By call: where its flags or mode are among its arguments.
+# The indexes of flags and mode among a call's arguments.
 _NUMBERS = {
     "open": (1, 2), "openat": (2, 3), "mkdir": (1,), "mkdirat": (2,), "mknod": (1,), "mknodat": (2,),
     "renameat2": (4,), "truncate": (1,), "chmod": (1,), "fchmodat": (2,), "fchmodat2": (2,),
@@ -62,64 +65,65 @@ _NUMBERS = {
 NUMBERS_OF = {number(name): at for name, at in _NUMBERS.items() if name in NUMBERS[MACHINE]}
 CREAT_CALL, TRUNCATE = NUMBERS[MACHINE].get("creat"), NUMBERS[MACHINE].get("truncate")
 TARGET_AT = 0
-"""The argument of symlink and symlinkat that says where it leads."""
+"""The argument of symlink and symlinkat that holds the text of the link."""
 
-Otherwise = Callable[[Denial], None]
-"""Answers as if nobody could be asked; told what the host said of it, which may be nothing."""
+Fallback = Callable[[Denial], None]
+"""Answers a call as if no person could be asked; takes what the host said about it, possibly nothing."""
 
 
-class Pending(NamedTuple):
+class PendingCall(NamedTuple):
     caller: Caller
     asked: CallAsked
-    otherwise: Otherwise
+    fallback: Fallback
     held: tuple[tuple[int, int], ...]
     protects: bool
-    """Whether what comes of it is to be mounted read-only at once."""
+    """Whether the result must be mounted read-only at once."""
 
 
-class Asking:
+class PendingQuestions:
     def __init__(self, host: socket.socket, rules: tuple[NameRule, ...], roots: tuple[str, ...]) -> None:
         self.host = host
-        self.pending: dict[int, Pending] = {}
-        """By the call's id."""
-        self.untold: list[int] = []
+        self.pending: dict[int, PendingCall] = {}
+        """By the id of the call."""
+        self.unsent: list[int] = []
         self.held: dict[tuple[int, int], list[int]] = {}
-        """Inodes, by device and number: a descriptor, and how many wait that need it."""
+        """Held inodes by device and number: a descriptor, and how many waiting calls need it."""
         self.protect: Callable[[str], None] = lambda _path: None
-        """Mounts something new read-only."""
+        """Mounts a new file read-only."""
         self.others = matcher_of(tuple(rule for rule in rules if rule.name != GIT), roots)
-        """The rules but that about git writes as a whole, which stands for all that git keeps."""
+        """The rules without the one about all git writes, which covers everything that git keeps."""
 
-    def hold(
+    def ask(
         self,
         caller: Caller,
         operation: str,
-        spot: Spot,
-        otherwise: Otherwise,
+        target: PathTarget,
+        fallback: Fallback,
         match: Match | None = None,
-        source: Spot | tuple[str, int] | None = None,
+        source: PathTarget | tuple[str, int] | None = None,
     ) -> bool:
-        """Whether somebody will be asked; then the caller waits, and the answer comes by `answer`.
+        """Whether the call waits for an answer; then `answer` ends it.
 
-        `match` is the protected name that is in the way, if it is one; `source` the other end of a rename, or
-        the path of what is linked and our descriptor of it.
+        `match` is the protected name involved, if any. `source` is the other end of a rename; of a link, the
+        path and our descriptor of the file.
         """
-        other = source.path if isinstance(source, Spot) else source[0] if source else ""
-        if len(self.pending) >= MOST or not self.is_askable(match, spot.path, other):
+        other = source.path if isinstance(source, PathTarget) else source[0] if source else ""
+        if len(self.pending) >= MOST or not self.is_askable(match, target.path, other):
             return False
-        if operation == "mkdir" and match and match.rule.is_git_writes and _is_repositorys(spot):
-            # A new repository: its hooks and configuration would each be asked about. It fails, and one
-            # question follows whether it may be run again with git's writes, where they are vetted.
+        if operation == "mkdir" and match and match.rule.is_git_writes and _is_repositorys(target):
+            # A new repository would need a question for each of its hooks and its configuration. The call
+            # fails, and one question follows: whether the command may run again with git writes, which are
+            # checked.
             return False
-        rule = (*self._of_git(match, spot.path, other), match.rule)[0] if match else NO_RULE
+        rule = (*self._git_rules(match, target.path, other), match.rule)[0] if match else NO_RULE
         held: list[tuple[int, int]] = []
         try:
-            change = self._change(caller, operation, spot, source, held)
+            change = self._describe_change(caller, operation, target, source, held)
         except OSError:
             change = None
-        tag, program = caller.who()
+        tag, program = caller.identify()
         if change is None or not caller.is_waiting():
-            self._let_go(held)
+            self._release(held)
             return False
         asked = CallAsked(
             caller.id,
@@ -133,50 +137,51 @@ class Asking:
             change,
         )
         protects = bool(match) and change.makes
-        self.pending[caller.id] = Pending(caller, asked, otherwise, tuple(held), protects)
-        self._tell(caller.id)
+        self.pending[caller.id] = PendingCall(caller, asked, fallback, tuple(held), protects)
+        self._send(caller.id)
         return True
 
     def is_askable(self, match: Match | None, *paths: str) -> bool:
-        """Whether a person may grant it, as far as the rules say: the host may know better."""
-        if any(_is_window(path) for path in paths):
+        """Whether the rules let a person grant it; the host may still know better."""
+        if any(_is_pen_only(path) for path in paths):
             return False
         if match is None:
             return True
         if match.rule.is_git_writes and match.rule.name != GIT:
-            # A repository of another name: each of its files would be asked about. It fails, and one question
-            # follows whether it may be run again with git's writes.
+            # A repository under another name would need a question for each file. The call fails, and one
+            # question follows: whether the command may run again with git writes.
             return False
-        return all(rule.grantable for rule in (match.rule, *self._of_git(match, *paths)))
+        return all(rule.grantable for rule in (match.rule, *self._git_rules(match, *paths)))
 
-    def _of_git(self, match: Match, *paths: str) -> list[NameRule]:
-        """The rules about these very paths, where it is git's writes as a whole that are closed."""
+    def _git_rules(self, match: Match, *paths: str) -> list[NameRule]:
+        """The rules about these very paths, where the rule about all git writes applies."""
         if match.rule.name != GIT:
             return []
         return [
             each.rule for path in filter(None, paths) for each in self.others.matches(path) if not each.rest
         ]
 
-    def _tell(self, id_: int) -> bool:
+    def _send(self, id_: int) -> bool:
         try:
             channel.send(self.host, self.pending[id_].asked)
         except BlockingIOError:
-            self.untold.append(id_)
+            self.unsent.append(id_)
             return False
         except (OSError, channel.Closed):
-            # Nobody is there to be asked.
-            self._drop(id_).otherwise(NOT_ASKED)
+            # No host is left to ask.
+            self._drop(id_).fallback(NOT_ASKED)
         return True
 
     def answer(self, answer: CallAnswer, descriptors: list[int]) -> None:
-        """What the host says of a call, with what has the descriptor in it that it is to be given."""
+        """Takes the host's answer to a call. For an open, a message in a socket holds the descriptor to
+        give."""
         try:
             pending = self._drop(answer.id) if answer.id in self.pending else None
             if pending is None:
                 return None
             caller = pending.caller
             if answer.error == OTHERWISE:
-                return pending.otherwise(answer.denial)
+                return pending.fallback(answer.denial)
             if answer.error:
                 return caller.refuse(answer.error)
             change = pending.asked.change
@@ -196,21 +201,21 @@ class Asking:
                 os.close(descriptor)
 
     def give_up(self) -> None:
-        """The host is gone: nobody will answer."""
+        """The host is gone, so no answer will come: every call gets its fallback."""
         for id_ in list(self.pending):
-            self._drop(id_).otherwise(NOT_ASKED)
+            self._drop(id_).fallback(NOT_ASKED)
 
-    def look(self) -> None:
-        """To be called every now and then while some wait."""
-        untold, self.untold = self.untold, []
-        for place, id_ in enumerate(untold):
-            if id_ in self.pending and not self._tell(id_):
-                self.untold += untold[place + 1 :]
+    def check_waiting(self) -> None:
+        """Checks on waiting callers; to be called regularly while calls wait."""
+        unsent, self.unsent = self.unsent, []
+        for index, id_ in enumerate(unsent):
+            if id_ in self.pending and not self._send(id_):
+                self.unsent += unsent[index + 1 :]
                 break
         for id_, pending in list(self.pending.items()):
             if not pending.caller.is_waiting():
                 self._withdraw(id_)
-        # The first have waited longest; whoever was looked at goes behind the others.
+        # The first ones have waited longest; each checked call moves behind the others.
         for id_ in list(self.pending)[:SIGNALS]:
             pending = self.pending.pop(id_)
             self.pending[id_] = pending
@@ -223,30 +228,30 @@ class Asking:
         try:
             channel.send(self.host, CallWithdrawn(id_))
         except (OSError, channel.Closed):
-            return  # its answer will find nobody
+            return  # no call waits for its answer any more
 
-    def _drop(self, id_: int) -> Pending:
+    def _drop(self, id_: int) -> PendingCall:
         pending = self.pending.pop(id_)
-        self._let_go(pending.held)
+        self._release(pending.held)
         return pending
 
-    # What is looked at, once.
+    # What is read, once.
 
-    def _change(
+    def _describe_change(
         self,
         caller: Caller,
         operation: str,
-        spot: Spot,
-        source: Spot | tuple[str, int] | None,
+        target: PathTarget,
+        source: PathTarget | tuple[str, int] | None,
         held: list[tuple[int, int]],
     ) -> FileChange | None:
-        entry = self._entry(spot, held)
+        entry = self._entry(target, held)
         if source is None and operation in ("rename", "link"):
             return None
         if entry is None or not _is_possible(operation, entry.file):
             return None
         entries = [entry]
-        if isinstance(source, Spot):
+        if isinstance(source, PathTarget):
             other = self._entry(source, held)
             if other is None or other.file is None or other.file[0] != stat.S_IFREG:
                 return None
@@ -256,29 +261,29 @@ class Asking:
             if other is None:
                 return None
             entries.append(other)
-        numbers = _numbers(caller)
+        numbers = _flags_and_mode(caller)
         if operation == "rename" and numbers[0] & RENAME_EXCHANGE:
             return None
         if operation == "chmod":
-            status = os.stat(entry.name, dir_fd=spot.directory, follow_symlinks=False)
+            status = os.stat(entry.name, dir_fd=target.directory, follow_symlinks=False)
             numbers = (*numbers, status.st_mode)
         text = (caller.text(caller.arguments[TARGET_AT]) or b"") if operation == "symlink" else b""
         return FileChange(operation, tuple(entries), (*numbers, caller.umask()), text)
 
-    def _entry(self, spot: Spot, held: list[tuple[int, int]]) -> DirectoryEntry | None:
-        place = spot.place.path
-        if not place.startswith("/"):
+    def _entry(self, target: PathTarget, held: list[tuple[int, int]]) -> DirectoryEntry | None:
+        directory = target.parent.path
+        if not directory.startswith("/"):
             return None
-        name = spot.name.rstrip(b"/")
-        parent = self._hold(spot.directory, b"", held)
+        name = target.name.rstrip(b"/")
+        parent = self._hold(target.directory, b"", held)
         try:
-            thing = self._hold(spot.directory, name, held)
+            thing = self._hold(target.directory, name, held)
         except FileNotFoundError:
             thing = None
-        return DirectoryEntry(place, parent[1:], name, thing)
+        return DirectoryEntry(directory, parent[1:], name, thing)
 
     def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> DirectoryEntry | None:
-        """What is to get another name: by its path, which the hand compares again."""
+        """The entry of a file to link to: by its path, which the granter compares again."""
         directory, _, name = path.rpartition("/")
         if not path.startswith("/") or not name:
             return None
@@ -289,7 +294,7 @@ class Asking:
         return DirectoryEntry(directory or "/", (status.st_dev, status.st_ino), os.fsencode(name), found)
 
     def _hold(self, directory: int, name: bytes, held: list[tuple[int, int]]) -> FileId:
-        """Keeps the inode as long as the call waits, so that its number stays its own."""
+        """Keeps the inode open while the call waits, so that its number stays its own."""
         if name:
             descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         else:
@@ -306,7 +311,7 @@ class Asking:
         held.append(found[1:])
         return found
 
-    def _let_go(self, held: "list[tuple[int, int]] | tuple[tuple[int, int], ...]") -> None:
+    def _release(self, held: "list[tuple[int, int]] | tuple[tuple[int, int], ...]") -> None:
         for inode in held:
             known = self.held[inode]
             known[1] -= 1
@@ -315,11 +320,11 @@ class Asking:
                 del self.held[inode]
 
 
-def _is_repositorys(spot: Spot) -> bool:
-    """Whether a directory would be a repository's: a `.git`, or that of a submodule in one."""
-    if not spot.place.inside:
-        return spot.key == GIT
-    return split_git_path(components(spot.path)).module is not None
+def _is_repositorys(target: PathTarget) -> bool:
+    """Whether the directory would belong to a repository: a `.git`, or a submodule's directory in one."""
+    if not target.parent.protection:
+        return target.key == GIT
+    return split_git_path(components(target.path)).module is not None
 
 
 def _is_possible(operation: str, thing: FileId | None) -> bool:
@@ -328,12 +333,12 @@ def _is_possible(operation: str, thing: FileId | None) -> bool:
     return thing[0] in ABSENT_OR.get(operation, ())
 
 
-def _is_window(path: str) -> bool:
-    return any(path == window or path.startswith(f"{window}/") for window in WINDOWS)
+def _is_pen_only(path: str) -> bool:
+    return any(path == window or path.startswith(f"{window}/") for window in PEN_ONLY)
 
 
-def _numbers(caller: Caller) -> tuple[int, ...]:
-    """The call's flags and mode, which lie in registers: nobody changes them while it waits."""
+def _flags_and_mode(caller: Caller) -> tuple[int, ...]:
+    """The call's flags and mode. They are in registers, which cannot change while the call waits."""
     if caller.number == CREAT_CALL:
         return CREAT, caller.arguments[1] & ALL_BITS
     found = [caller.arguments[at] for at in NUMBERS_OF.get(caller.number, ())]
