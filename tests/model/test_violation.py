@@ -36,11 +36,11 @@ def test_what_has_no_path_is_told_without_one() -> None:
     end = Violation(
         "warden", "", "", "the warden ended", "pinfold-warden", 0, False, ViolationCode.WARDEN_ENDED
     )
-    more = Violation("", "", "", "more was refused than is listed", "sh", 7, True, ViolationCode.UNLISTED)
+    more = Violation("", "", "", "more was denied than is listed", "sh", 7, True, ViolationCode.UNLISTED)
     plain = Violation("open", "/x\n", "", "it is closed", "sh", 7, True, ViolationCode.OUTSIDE)
     assert [each.summary for each in (end, more, plain)] == [
         "the warden ended",
-        "more was refused than is listed",
+        "more was denied than is listed",
         "refused open /x\\n: it is closed",
     ]
     assert violations_text([end]).splitlines()[1] == "the warden ended"

@@ -68,7 +68,7 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
 def test_what_git_would_write_outside_waits_for_its_writes() -> None:
     """As a commit in a linked worktree: no entry of `filesystem.write` would be enough for it."""
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
-    file = refused("open", "/m/.git/worktrees/x/index.lock", why="it lies outside of what may be written")
+    file = refused("open", "/m/.git/worktrees/x/index.lock", why="it is outside the writable directories")
 
     def told(each: Violation, policy: SandboxPolicy = policy) -> Violation:
         return explained(each, Settings(), "", policy, ("/w",), is_gits=lambda path: path == file.path)

@@ -204,8 +204,8 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
         (WantedAccess("warden", ("",), why="it ended"), "it ended"),
         (WantedAccess("", ("",), why="more than are listed"), "more than are listed"),
         (
-            WantedAccess("resolve", ("10.0.0.1:53",), why="no host's name can be looked up"),
-            "no host's name can be",
+            WantedAccess("resolve", ("10.0.0.1:53",), why="host names cannot be looked up"),
+            "host names cannot be",
         ),
         (WantedAccess("run", (), why="it deletes your home"), "it deletes your home"),
     ],

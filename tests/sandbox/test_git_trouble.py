@@ -1,4 +1,4 @@
-"""A configuration that cannot be put under its protection is refused, and the reason is told."""
+"""A git configuration that cannot be protected is denied, and the reason is recorded."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from pinfold.sandbox.linux.warden.peers import PeerWardens
 from pinfold.sandbox.linux.warden.rules import NameCheck, ProtectedChange
 
 
-class BlockingConnects:
+class WaitingCaller:
     def is_waiting(self) -> bool:
         return True
 
@@ -48,7 +48,7 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     before = sorted(os.listdir("/proc/self/fd"))
     git = GitExemption(-1, -1, cast("NameCheck", checks), peers)
     with pytest.raises(OSError, match="Too many"):
-        git(cast("Caller", BlockingConnects()), ProtectedChange("rename", target, match, lock))
+        git(cast("Caller", WaitingCaller()), ProtectedChange("rename", target, match, lock))
     assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
     assert os.listdir(tmp_path) == ["config.lock"], "git's to take away"
     ((operation, path, rule),) = checks.noted

@@ -28,7 +28,7 @@ the repository is gone."""
 
 COMPLETING = NameRule(
     "HEAD with objects and refs",
-    "git runs what a repository in any directory tells it to; one in /tmp is fine",
+    "these names make a git repository, and git runs what its configuration says; make it under /tmp",
     grantable=False,
 )
 """The rule about the last name that makes such a directory. No answer can grant it: a command may write every

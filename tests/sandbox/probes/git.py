@@ -439,7 +439,8 @@ def what_another_pen_cannot_be_told_of_is_not_born() -> None:
     silent = fresh_socket()
     take_name(silent, WARDEN)
     (refused,) = bench.fails("git init -q new").violations
-    assert refused.path == os.path.abspath("new/.git/config") and "another pen does not answer" in refused.why
+    assert refused.path == os.path.abspath("new/.git/config")
+    assert "another sandbox does not answer" in refused.why
     assert not os.path.lexists("new/.git/config") and os.path.isdir("new/.git/refs")
     silent.close()
     bench.out("git init -q new")

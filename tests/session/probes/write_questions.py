@@ -281,7 +281,7 @@ def no_is_final_for_a_command() -> None:
         assert result.stderr.count("Read-only file system") == 4
         (violation,) = result.violations
         assert violation.answered == "a test said no" and violation.times == 4
-        assert violation.why == "it lies outside of what may be written; a test said no"
+        assert violation.why == "it is outside the writable directories; a test said no"
         assert len(person.asked) == 1 and not os.path.exists(f"{OUT}/new")
         session.run(f"echo > {OUT}/new")
         assert len(person.asked) == 2

@@ -102,17 +102,17 @@ OWN = b'[alias]\n\tst = status\n[filter "lfs"]\n\tclean = git-lfs clean\n'
         (OWN + PLAIN, PLAIN + OWN, None),
         (OWN, PLAIN + OWN, None),
         (PLAIN + OWN, PLAIN, "alias.st"),
-        (PLAIN, PLAIN + OWN, "gone"),
+        (PLAIN, PLAIN + OWN, "would be removed"),
         (OWN.replace(b"= status", b"= !id"), OWN, "alias.st"),
-        (b"[alias]\na = 1\nb = 2\n", b"[alias]\nb = 2\na = 1\n", "places"),
-        (b"[alias]\na = 1\na = 1\n", b"[alias]\na = 1\n", "places"),
-        (b"[core", b"", "no configuration"),
-        (PLAIN, b"[core", "no configuration"),
+        (b"[alias]\na = 1\nb = 2\n", b"[alias]\nb = 2\na = 1\n", "order of settings"),
+        (b"[alias]\na = 1\na = 1\n", b"[alias]\na = 1\n", "order of settings"),
+        (b"[core", b"", "read this configuration differently"),
+        (PLAIN, b"[core", "read this configuration differently"),
     ],
 )
 def test_objection(new: bytes, old: bytes, why: str | None) -> None:
-    said = objection(new, old)
-    assert said is None if why is None else said is not None and why in said
+    found = objection(new, old)
+    assert found is None if why is None else found is not None and why in found
 
 
 def test_what_git_writes_by_itself_is_harmless(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ NOT_LEADING = [
 @pytest.mark.parametrize("text", LEADING)
 def test_no_command_leads_a_push_to_a_repository_of_this_machine(text: str) -> None:
     """Its hooks may have come with the project's files, and would run outside."""
-    said = objection(PLAIN + text.encode(), PLAIN)
-    assert said is not None and "git push" in said
+    found = objection(PLAIN + text.encode(), PLAIN)
+    assert found is not None and "git push" in found
     assert objection(PLAIN + text.encode(), PLAIN + text.encode()) is None  # the person's own
 
 

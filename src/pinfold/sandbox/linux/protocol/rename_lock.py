@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 COMMON = "/run"
-HOLDER = f"another pen, or a program that has locked {COMMON}, does not let go"
+HOLDER = f"another sandbox, or a program that has locked {COMMON}, does not release the lock"
 """A lock does not tell which process holds it."""
 LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATIENCE = 10.0

@@ -173,7 +173,7 @@ def _pass_requests(client: socket.socket, server: socket.socket, refused: Report
         try:
             found = requests.feed(data)
         except AgentMessageError:
-            refused("send what is no message")
+            refused("send an invalid message")
             raise
         for request in found:
             if request.kind in PASSED:

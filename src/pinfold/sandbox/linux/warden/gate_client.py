@@ -84,7 +84,7 @@ EACH = 4
 """One waiting connect per this many descriptors: each takes two, and other calls need some."""
 WAKING = signal.SIGUSR1
 """Ends what the thread waits in; SIGALRM is for the loop."""
-GONE = "the gate is gone, so nothing gets out; start a new session"
+GONE = "the gate process has ended, so no connection leaves the sandbox; start a new session"
 HUNG_UP = select.POLLHUP | select.POLLRDHUP | select.POLLERR
 _RESET = struct.pack("ii", 1, 0)
 

@@ -91,7 +91,7 @@ class GitExemption:
             try:
                 self._replace(change.target, new, old, mode)
             except OSError as error:
-                why = f"its new text could not be put under its protection: {error.strerror}"
+                why = f"the new text could not be protected: {error.strerror}"
                 rule = change.match.rule._replace(why=why, grantable=False)
                 self.checks.record(caller, change.operation, change.target.path, rule)
                 raise
@@ -142,7 +142,7 @@ class GitExemption:
                         late_mounts.remove_with_mounts(target.directory, target.name)
                 if is_safe:
                     return
-        raise PermissionError(errno.EBUSY, "somebody writes it")
+        raise PermissionError(errno.EBUSY, "another process writes it")
 
     def _is_protected(self, target: PathTarget, inode: tuple[int, int], text: bytes) -> bool:
         """Whether the file is read-only by now, here and in the user's other pens, and unchanged since it was
@@ -155,7 +155,7 @@ class GitExemption:
         finally:
             os.close(thing)
         if not self.peers.all_protect(target.path):
-            raise PermissionError(errno.EBUSY, "another pen does not answer")
+            raise PermissionError(errno.EBUSY, "another sandbox does not answer")
         return _is_written_by_nobody(target, inode, text)
 
     def _make_named(self, target: PathTarget, text: bytes, mode: int) -> tuple[int, int]:
@@ -195,7 +195,7 @@ def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise PermissionError(errno.EPERM, "no plain file")
+            raise PermissionError(errno.EPERM, "not a regular file")
         return os.pread(file, LARGEST + 1, 0), stat.S_IMODE(status.st_mode) & 0o777
     finally:
         os.close(file)
@@ -235,7 +235,7 @@ def _change_below(target: PathTarget, thing: int, new: bytes, old: bytes) -> Non
     try:
         same = _identity(file) == _identity(thing) and os.pread(file, LARGEST + 1, 0) == old
         if not same or os.fstat(file).st_nlink != 1:
-            raise PermissionError(errno.EBUSY, "it is another by now, or has another name")
+            raise PermissionError(errno.EBUSY, "the file was replaced, or has another name")
         if len(new) > len(old):
             os.posix_fallocate(file, 0, len(new))
         _write(file, new + b"\n" * (len(old) - len(new)))

@@ -144,16 +144,16 @@ def objection(new: bytes, old: bytes = b"") -> str | None:
     try:
         before, after = _weighty(parse_config(old)), _weighty(parse_config(new))
     except ValueError as error:
-        return f"it is no configuration that git surely reads as we do: {error}"
+        return f"git may read this configuration differently than Pinfold does: {error}"
     for key, value in after:
         if (key, value) not in before:
             return f"`{key}` is not known to be harmless"
     for key, value in before:
         if (key, value) not in after:
-            return f"`{key}` would be gone"
+            return f"`{key}` would be removed"
     if key := next(_leading_to_hooks([*parse_config(new)], {*parse_config(old)}), ""):
         return f"`{key}` may lead `git push` to a repository of this machine, whose hooks would run"
-    return None if before == after else "settings would change places"
+    return None if before == after else "the order of settings would change"
 
 
 def _leading_to_hooks(after: list[tuple[str, str]], before: set[tuple[str, str]]) -> Iterator[str]:

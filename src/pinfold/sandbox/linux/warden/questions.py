@@ -305,7 +305,7 @@ class PendingQuestions:
             known[1] += 1
         elif len(self.held) >= MOST_HELD:
             os.close(descriptor)
-            raise OSError("too many wait")
+            raise OSError("too many calls wait")
         else:
             self.held[found[1:]] = [descriptor, 1]
         held.append(found[1:])

@@ -27,7 +27,7 @@ from pinfold.sandbox.linux.warden.violations import NOT_ASKED, ViolationLog
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """The errors of a write to, and a rename of, a protected name that exists, as of a read-only mount."""
-OUTSIDE = NameRule("", "it lies outside of what may be written", code=ViolationCode.OUTSIDE)
+OUTSIDE = NameRule("", "it is outside the writable directories", code=ViolationCode.OUTSIDE)
 """The rule where no protected name is involved, but the directory may not be written at all."""
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
 """Calls that change what exists; all others fail by themselves if the name exists."""
@@ -35,7 +35,7 @@ ONLY_NEW = ("mkdir", "mknod", "symlink", "link")
 """Those others: they answer EEXIST then, on a read-only file system too."""
 MOST_INSIDE = 10_000
 """How many entries of a moved directory are checked if it moves from or to where names are protected."""
-UNSEEN = "what it holds cannot be told"
+UNSEEN = "its contents cannot be checked"
 HeldFile = tuple[str, int]
 """The path of a file that is to get another name, and our descriptor of it."""
 

@@ -78,11 +78,11 @@ OTHER_PEN = (
     "end that server, then start it again under the present rules"
 )
 ONLY_SIGNS = "a granted ssh agent lists keys and signs, and does nothing else for commands"
-NO_NETWORK = "there is no network but the session's own loopback"
-NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
-UNSHOWN = "a pen does not show what the machine has there"
+NO_NETWORK = "the sandbox has no network except the session's own loopback"
+NO_NAMES = f"host names cannot be looked up: {NO_NETWORK}"
+UNSHOWN = "the sandbox hides the machine's own files there"
 """Why a connect failed, if the host has a socket there: the host can find out, the warden cannot."""
-UNHEARD = "nobody listens on it in the session"
+UNHEARD = "no process of the session listens on that port"
 """Why a connect to the session's own loopback failed. Reported only if the host's loopback has a listener
 there."""
 OF_NOBODY = NameRule("", FOREIGN, code=ViolationCode.FOREIGN_SOCKET)
@@ -314,7 +314,7 @@ class SocketCalls:
         if base == AT_FDCWD and not path.startswith(b"/"):
             base = caller.directory(AT_FDCWD)
             if base < 0:
-                raise OSError(-base, "the working directory cannot be had")
+                raise OSError(-base, "the working directory cannot be opened")
         inode = openat2(base, unpin_self, os.O_PATH, files.RESOLVE_NO_MAGICLINKS)
         if base != AT_FDCWD:
             os.close(base)
@@ -331,7 +331,7 @@ class SocketCalls:
         os.fchdir(self.descriptors)
         if not is_alive(inode):
             # Left by a program that has ended, or no socket at all: the kernel's own answer.
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "no process listens")
         rule = OF_OTHER_PEN if is_of_another else OF_NOBODY
         self._record(caller, "connect", os.readlink(str(inode), dir_fd=self.descriptors), rule)
         raise PermissionError(errno.EACCES, rule.why)

@@ -25,7 +25,7 @@ READ = "read"
 AGENT = "ssh-agent"
 """The beginning of the operation of what a granted agent was asked for: as `model.violation` has it."""
 PATHS = 100
-UNLISTED = "more was refused than is listed"
+UNLISTED = "more was denied than is listed"
 FEW = 20
 """A command with fewer paths than this has room for records that are only hints, not denials."""
 COMMANDS = 64
