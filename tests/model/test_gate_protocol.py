@@ -1,4 +1,4 @@
-"""What wardens and the gate say to each other: bytes and back."""
+"""The messages between wardens and the gate: to bytes and back."""
 
 import pytest
 
@@ -17,15 +17,15 @@ from pinfold.model.gate_protocol import (
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "sent",
     [
         GateRequest(OPEN, 7, 1 << 62, 65535, "2606:4700::1"),
         GateRequest(JOIN, 1 << 63),
         GateRequest(PROXY, tag=3),
     ],
 )
-def test_a_wish_is_read_as_it_was_written(wish: GateRequest) -> None:
-    assert parse_request(wish.encoded()) == wish
+def test_a_request_is_read_as_it_was_written(sent: GateRequest) -> None:
+    assert parse_request(sent.encoded()) == sent
 
 
 @pytest.mark.parametrize(

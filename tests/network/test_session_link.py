@@ -61,8 +61,8 @@ class Session:
         ours.settimeout(PATIENCE)
         return ours
 
-    def say(self, wish: GateRequest, *sockets: socket.socket) -> None:
-        socket.send_fds(self.warden, [wish.encoded()], [sock.fileno() for sock in sockets])
+    def say(self, request: GateRequest, *sockets: socket.socket) -> None:
+        socket.send_fds(self.warden, [request.encoded()], [sock.fileno() for sock in sockets])
 
     def open(self, number: int, host: str, port: int) -> GateAnswer:
         self.say(GateRequest(OPEN, number, 1, port, host))

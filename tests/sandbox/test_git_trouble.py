@@ -22,7 +22,7 @@ class WaitingCaller:
 
 
 class Noting:
-    """A judge, of whom only what he writes down is wanted."""
+    """A `NameCheck` that only records."""
 
     asking = None
 

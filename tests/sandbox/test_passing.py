@@ -1,4 +1,4 @@
-"""Which threads are waited for, and until when: against a /proc of files."""
+"""Which threads `late_mounts.wait_for_lookups` waits for, and for how long: with a /proc made of files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ class Proc:
         self.path = path
         self.descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY)
         self.steps: list[Callable[[], None]] = []
-        """What happens between two looks; after the last of them nothing does."""
+        """What happens between two checks; after the last of them nothing does."""
         self.now = 0.0
 
     def put(self, thread: int, state: str, ran: int, *, filtered: bool = True) -> None:
@@ -43,13 +43,13 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
 
 
 @pytest.mark.parametrize("state", ["S", "T", "t", "Z", "X", "D"])
-def test_who_does_not_run_is_not_waited_for(proc: Proc, state: str) -> None:
+def test_a_thread_that_does_not_run_is_not_waited_for(proc: Proc, state: str) -> None:
     proc.put(7, "S", 0)
     proc.put(8, state, 0)
     assert proc.is_quiet()
 
 
-def test_who_gets_no_turn_is_waited_for(proc: Proc) -> None:
+def test_a_thread_without_processor_time_is_waited_for(proc: Proc) -> None:
     proc.put(7, "S", 0)
     proc.put(8, "R", 1000)
     assert not proc.is_quiet()
@@ -67,14 +67,14 @@ def test_who_gets_no_turn_is_waited_for(proc: Proc) -> None:
         ([("D", 2000), ("R", 3000), ("R", 200_000)], True),
     ],
 )
-def test_who_has_run_or_sleeps_is_through(proc: Proc, turns: list[tuple[str, int]], quiet: bool) -> None:
-    """One that runs into a lock is not: it may have it still to get."""
+def test_a_thread_that_ran_or_sleeps_is_done(proc: Proc, turns: list[tuple[str, int]], quiet: bool) -> None:
+    """A thread that waits for a lock is not done: it may still get the lock."""
     proc.put(8, "R", 1000)
     proc.steps = [lambda state=state, ran=ran: proc.put(8, state, ran) for state, ran in turns]  # type: ignore[misc]
     assert proc.is_quiet() is quiet
 
 
-def test_who_has_gone_is_through(proc: Proc) -> None:
+def test_an_ended_thread_is_done(proc: Proc) -> None:
     proc.put(8, "R", 1000)
     proc.steps = [lambda: (proc.path / "7" / "task" / "8" / "stat").unlink()]
     assert proc.is_quiet()

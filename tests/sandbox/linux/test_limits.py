@@ -1,4 +1,4 @@
-"""What a pen's programs have less of than those who hold the fence."""
+"""Which resources a pen's programs get less of than Pinfold's own processes."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ def test_a_quarter_is_left_for_others(kind: int, leave: Callable[[], None], soft
     assert in_child(action) == (min(soft, 750), 750)
 
 
-def test_who_holds_the_fence_has_all_it_may_and_for_a_moment_only() -> None:
+def test_the_wardens_limit_is_raised_for_a_moment_only() -> None:
     def action() -> list[tuple[int, int]]:
         found = []
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, 1000))
@@ -42,7 +42,7 @@ def test_who_holds_the_fence_has_all_it_may_and_for_a_moment_only() -> None:
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
-def test_what_a_user_has_is_counted_where_it_is_bounded(uid: int) -> None:
+def test_processes_are_counted_where_a_limit_applies(uid: int) -> None:
     def action() -> tuple[tuple[int, int] | None, int]:
         resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
         set_name("\rx" + 8 * "\u00e9")  # which is cut within a character

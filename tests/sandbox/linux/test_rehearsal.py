@@ -34,7 +34,7 @@ print("left", len(made) - len(peers.descriptors))
 """
 
 
-def test_what_is_forgotten_closes_nobodys_descriptor(tmp_path: object) -> None:
+def test_a_dropped_warden_closes_no_later_descriptor(tmp_path: object) -> None:
     done = subprocess.run(
         [sys.executable, "-c", REHEARSED], cwd=str(tmp_path), capture_output=True, text=True, timeout=60
     )

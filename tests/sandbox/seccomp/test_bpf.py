@@ -1,4 +1,4 @@
-"""The compiler against the plainest reading of the same rules."""
+"""The compiler against a direct reading of the same rules."""
 
 import struct
 
@@ -40,7 +40,7 @@ halves = st.builds(lambda low, high: low | high << 32, words, words)
 
 
 def judge(all_rules: list[CallRule], name: str, arguments: tuple[int, ...]) -> int:
-    """What the rules say, read aloud."""
+    """The action of a call by evaluating the rules one by one."""
     for rule in all_rules:
         if name in rule.calls and all(holds(condition, arguments) for condition in rule.when):
             return rule.action
@@ -95,7 +95,7 @@ CHECKS = [
     (0x80000000, AUDIT_ARCH["x86_64"], errno(ENOSYS)),
     (-1, AUDIT_ARCH["x86_64"], RET_ALLOW),  # a tracer skipped the call
     (470, AUDIT_ARCH["x86_64"], RET_ALLOW),
-    (471, AUDIT_ARCH["x86_64"], errno(ENOSYS)),  # a call that nobody had heard of when this was written
+    (471, AUDIT_ARCH["x86_64"], errno(ENOSYS)),  # a call that did not exist when this was written
 ]
 
 
@@ -118,7 +118,7 @@ def test_an_unknown_instruction_is_refused() -> None:
         run([Instruction(1, 0, 0, 0)], CallData(0, 0))
 
 
-def test_the_data_is_the_kernels() -> None:
+def test_call_data_has_the_kernels_layout() -> None:
     data = CallData(-1, 2, 3, (4, -1))
     assert data.packed() == struct.pack("=iI7Q", -1, 2, 3, 4, (1 << 64) - 1, 0, 0, 0, 0)
 

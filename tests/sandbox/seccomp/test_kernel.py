@@ -1,7 +1,7 @@
-"""The profile on the real kernel: a child installs it, and each closed call fails as it says.
+"""The profile on the real kernel: a child installs it, and each closed call fails with the errno of its rule.
 
-Every call is made with arguments the kernel itself would refuse otherwise, so that nothing happens where a
-rule is missing, and the errno tells who refused.
+Every call has arguments that the kernel itself would reject otherwise. So nothing happens if a rule is
+missing, and the errno shows what denied the call.
 """
 
 import ctypes
@@ -146,7 +146,7 @@ def test_calls_closed_by_their_arguments(uid: int, name: str, action: Act, expec
 
 
 @USERS
-def test_unix_sockets_without_a_judge(uid: int) -> None:
+def test_unix_sockets_where_no_warden_judges(uid: int) -> None:
     assert confined(lambda: socket.socket(1, 1), uid, UnixSockets.PAIRS) == errno.EAFNOSUPPORT
     assert confined(socket.socketpair, uid, UnixSockets.PAIRS) == 0
 
@@ -161,7 +161,7 @@ def test_x32_is_no_way_around() -> None:
     assert confined(action) == errno.ENOSYS
 
 
-def test_another_architecture_is_death() -> None:
+def test_calls_of_another_architecture_kill_the_process() -> None:
     """int 0x80: the i386 numbers, where 20 is getpid and 21 mount."""
     if HERE != "x86_64":
         pytest.skip("the machine code is x86_64's")
@@ -226,8 +226,8 @@ NOTIFIED: list[tuple[str, Act]] = [
 
 
 @USERS
-def test_without_a_listener_what_the_warden_is_asked_fails(uid: int) -> None:
-    """warden_death_closes: the calls that need it fail, and reading goes on."""
+def test_without_a_listener_the_wardens_calls_fail(uid: int) -> None:
+    """warden_death_closes: the calls that need the warden fail, and reading goes on."""
     flags = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
     if not seccomp.has_flags(flags):
         pytest.skip("this kernel has no WAIT_KILLABLE_RECV")

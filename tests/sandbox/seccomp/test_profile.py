@@ -140,7 +140,7 @@ ALWAYS = [
     ("personality", (0x400000,), "EPERM"),  # READ_IMPLIES_EXEC
 ]
 
-# What the warden is asked, and what of it is simply allowed where there is none.
+# What the warden answers, and what is allowed without one.
 NAMING = ("mkdirat", "mknodat", "linkat", "symlinkat", "renameat", "renameat2", "bind", "connect")
 OLD_NAMING = ("creat", "mkdir", "mknod", "link", "symlink", "rename")
 NOTIFIED = [
@@ -158,14 +158,14 @@ NOTIFIED = [
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_is_always_so(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
+def test_calls_that_no_mode_changes(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
     program = profile(architecture, warden, unix)
     for name, arguments, expected in ALWAYS:
         assert call(program, architecture, name, *arguments) == expected, (name, arguments)
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_the_warden_is_asked(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
+def test_calls_that_the_warden_answers(architecture: str, warden: WardenMode, unix: UnixSockets) -> None:
     program = profile(architecture, warden, unix)
     for name, arguments, expected in NOTIFIED:
         if name in NUMBERS[architecture]:
@@ -174,7 +174,7 @@ def test_what_the_warden_is_asked(architecture: str, warden: WardenMode, unix: U
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_what_is_asked_about_by_those_who_ask(
+def test_calls_that_an_asking_warden_answers(
     architecture: str, warden: WardenMode, unix: UnixSockets
 ) -> None:
     program = profile(architecture, warden, unix)
@@ -200,7 +200,7 @@ def test_what_is_asked_about_by_those_who_ask(
             ):
                 wanted = "notify" if is_told and warden is WardenMode.ASKING else "allow"
                 assert call(program, architecture, name, *[0] * at, mode) == wanted, (name, mode)
-    # A refusal outranks the question.
+    # A denial outranks a notification.
     for name in ("fchmodat", "fchmodat2"):
         assert call(program, architecture, name, 0, 0, 0o4755) == "EPERM", name
     for name in ("ftruncate", "fchmod", "utimensat"):
@@ -208,7 +208,7 @@ def test_what_is_asked_about_by_those_who_ask(
 
 
 @pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
-def test_reads_are_noted_where_somebody_listens(
+def test_reads_are_noted_where_a_warden_listens(
     architecture: str, warden: WardenMode, unix: UnixSockets
 ) -> None:
     noting = profile(architecture, warden, unix, ReadNotices.NOTED)
@@ -217,7 +217,7 @@ def test_reads_are_noted_where_somebody_listens(
         assert call(noting, architecture, "openat", 0, 0, flags) == wanted
         if "open" in NUMBERS[architecture]:
             assert call(noting, architecture, "open", 0, flags) == wanted
-    # Nothing is read by what only names a place, and nothing else changes.
+    # An open that only names a file reads nothing, and nothing else changes.
     assert call(noting, architecture, "openat", 0, 0, 0o10000000) == "allow"
     for name, arguments, expected in (*ALWAYS, *(row for row in NOTIFIED if row[2] != "allow")):
         if name in NUMBERS[architecture]:
@@ -228,7 +228,7 @@ def test_reads_are_noted_where_somebody_listens(
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("warden", WardenMode)
-def test_unix_sockets_need_a_judge(architecture: str, warden: WardenMode) -> None:
+def test_unix_sockets_need_a_warden(architecture: str, warden: WardenMode) -> None:
     pairs = profile(architecture, warden, UnixSockets.PAIRS)
     streams = profile(architecture, warden, UnixSockets.STREAMS)
     assert call(pairs, architecture, "socket", 1, 1, 0) == "EAFNOSUPPORT"
@@ -236,7 +236,7 @@ def test_unix_sockets_need_a_judge(architecture: str, warden: WardenMode) -> Non
     assert call(streams, architecture, "socket", 1, 0x80005, 0) == "allow"
 
 
-def test_the_refusing_member_is_the_default() -> None:
+def test_the_strictest_mode_is_the_default() -> None:
     first = next(iter(WardenMode)), next(iter(UnixSockets)), next(iter(ReadNotices))
     assert profile("x86_64") == profile("x86_64", *first)
 
@@ -256,7 +256,7 @@ ORDINARY = {
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["socket", "socketpair"])
 def test_no_socket_loads_a_module(architecture: str, name: str) -> None:
-    """Whatever is no ordinary socket is refused before the kernel looks for it."""
+    """Every unusual socket is denied before the kernel looks for a module."""
     program = profile(architecture, WardenMode.PRESENT, UnixSockets.STREAMS)
     protocols = (*range(20), 33, 41, 47, 58, 132, 136, 255, 256, 262, -1)
     for family in (*range(48), -1):
@@ -265,7 +265,7 @@ def test_no_socket_loads_a_module(architecture: str, name: str) -> None:
                 given = family, kind, protocol
                 said = call(program, architecture, name, *given)
                 assert said == call(program, architecture, name, family, kind | 0x80800, protocol)
-                # Of AF_UNIX the kernel itself refuses other protocols, and looks for none.
+                # For AF_UNIX the kernel itself denies other protocols, and looks for no module.
                 is_open = given in ORDINARY or (family == 1 and kind in (1, 5))
                 assert (said == "allow") is is_open, given
 

@@ -1,4 +1,5 @@
-"""Callers are kept for a moment, and free again afterwards. Here a caller is a child that sleeps."""
+"""Callers are pinned to the warden's processor for a moment, and free again afterwards. A caller here is a
+child that sleeps."""
 
 import os
 import subprocess
@@ -27,7 +28,7 @@ def both(caller: int) -> tuple[set[int], set[int]]:
     return os.sched_getaffinity(caller), os.sched_getaffinity(0)
 
 
-def test_both_are_kept_and_set_free(caller: int) -> None:
+def test_caller_and_warden_are_pinned_and_unpinned(caller: int) -> None:
     def action() -> list[object]:
         affinity = CallerAffinity()
         affinity.unpin(caller, affinity.pin(caller))
@@ -41,7 +42,9 @@ def test_both_are_kept_and_set_free(caller: int) -> None:
     assert in_child(action) == [True, True, (EVERY, EVERY)]
 
 
-def test_we_stay_only_where_calls_come_in_a_row(caller: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_warden_stays_pinned_only_while_calls_follow_each_other(
+    caller: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = 100.0
     monkeypatch.setattr("pinfold.sandbox.linux.warden.affinity.monotonic", lambda: now)
 
@@ -59,8 +62,8 @@ def test_we_stay_only_where_calls_come_in_a_row(caller: int, monkeypatch: pytest
     assert in_child(action) == [alone, in_a_row, in_a_row, alone, in_a_row]
 
 
-def test_what_was_chosen_comes_back(caller: int) -> None:
-    """Of processors more than one and fewer than all there is no choice on a small machine."""
+def test_unpinning_restores_the_callers_own_mask(caller: int) -> None:
+    """A small machine has no choice of processors between one and all."""
 
     def action() -> bool:
         chosen = set(sorted(EVERY)[:-1])
@@ -75,7 +78,7 @@ def test_what_was_chosen_comes_back(caller: int) -> None:
     assert in_child(action)
 
 
-def test_a_caller_that_may_not_come_is_left_alone(caller: int) -> None:
+def test_a_caller_that_may_not_run_on_our_processor_is_not_pinned(caller: int) -> None:
     def action() -> list[object]:
         here, there = min(EVERY), max(EVERY)
         os.sched_setaffinity(0, {here, there})
@@ -91,7 +94,7 @@ def test_a_caller_that_may_not_come_is_left_alone(caller: int) -> None:
     assert in_child(action) == [b"", b"", True]
 
 
-def test_what_another_set_meanwhile_stands(caller: int) -> None:
+def test_a_mask_that_another_thread_set_meanwhile_stays(caller: int) -> None:
     def action() -> bool:
         affinity = CallerAffinity()
         kept = affinity.pin(caller)
@@ -103,7 +106,7 @@ def test_what_another_set_meanwhile_stands(caller: int) -> None:
     assert in_child(action)
 
 
-def test_nobody_is_kept_for_a_while_where_others_wait_too(
+def test_no_caller_is_pinned_for_a_while_after_others_ran(
     caller: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter((0.0, 2 * LATE, 1.0, 1.0))
@@ -119,7 +122,7 @@ def test_nobody_is_kept_for_a_while_where_others_wait_too(
     assert in_child(action) == [True, True]
 
 
-def test_who_is_gone_or_bound_to_one_processor_stays_as_it_is(caller: int) -> None:
+def test_a_caller_that_ended_or_has_one_processor_is_not_pinned(caller: int) -> None:
     def action() -> list[object]:
         gone = CallerAffinity().pin(2**22 + 1)
         os.sched_setaffinity(0, {min(EVERY)})
@@ -129,7 +132,7 @@ def test_who_is_gone_or_bound_to_one_processor_stays_as_it_is(caller: int) -> No
     assert in_child(action) == [b"", b"", b"", True]
 
 
-def test_a_kernel_that_refuses_is_left_alone(caller: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_pinned_if_the_kernel_refuses(caller: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_calls, "set_affinity", lambda thread, mask: False)
     affinity = CallerAffinity()
     assert affinity.pin(caller) == b"" == affinity.here and affinity.idle_timeout is None

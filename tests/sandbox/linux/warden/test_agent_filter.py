@@ -1,4 +1,4 @@
-"""Connections to a granted agent: how many one command has."""
+"""Connections to a granted agent: how many one command may have."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from pinfold.sandbox.linux.warden.agent_filter import AgentFilter
 
 
 def connections(where: Path, tags: list[int]) -> list[int]:
-    """What the connects of these commands to an agent say; all stay open."""
+    """The results of these commands' connects to an agent; all connections stay open."""
     os.chdir(where)
     server = socket.socket(socket.AF_UNIX)
     server.bind("s")
@@ -28,7 +28,7 @@ def connections(where: Path, tags: list[int]) -> list[int]:
     return [-1 if each is None else each for each in said]
 
 
-def test_one_command_leaves_others_connections_to_agents(tmp_path: Path) -> None:
+def test_one_command_cannot_take_all_connections_to_agents(tmp_path: Path) -> None:
     most = fair_share(agent_filter.MOST, 0)
     said = in_child(lambda: connections(tmp_path, [1] * (most + 1) + [2]))
     assert said == [0] * most + [errno.EAGAIN, 0]

@@ -1,4 +1,4 @@
-"""What a client says to an ssh agent."""
+"""The messages of an ssh agent's client, and which of them pass."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def message(kind: int, rest: bytes = b"") -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=8), PLACES)
-def test_messages_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]) -> None:
+def test_messages_arrive_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]) -> None:
     whole = [message(kind, rest) for kind, rest in said]
     reader = AgentMessageReader()
     found = [each for piece in cut(b"".join(whole), places) for each in reader.feed(piece)]
@@ -29,13 +29,13 @@ def test_messages_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]
 
 
 @pytest.mark.parametrize("length", [0, LONGEST + 1, 0x47455420, 0xFFFFFFFF])
-def test_what_is_no_message(length: int) -> None:
+def test_an_invalid_length_is_an_error(length: int) -> None:
     reader = AgentMessageReader()
     with pytest.raises(AgentMessageError):
         reader.feed(length.to_bytes(4, "big"))
 
 
-def test_nothing_but_list_and_sign_passes() -> None:
+def test_only_list_and_sign_pass() -> None:
     assert set(PASSED) == {11, 13}
 
 
@@ -57,10 +57,10 @@ AGENTS = (
 
 
 @pytest.mark.parametrize("path", AGENTS)
-def test_agents_are_known_by_their_paths(path: str) -> None:
+def test_paths_that_belong_to_agents(path: str) -> None:
     assert is_agent(path)
 
 
 @pytest.mark.parametrize("path", ["/run/docker.sock", "/run/user/1000/bus", "/home/ssh/a/b/granted"])
-def test_other_servers_are_not(path: str) -> None:
+def test_paths_that_belong_to_other_servers(path: str) -> None:
     assert not is_agent(path)

@@ -1,4 +1,4 @@
-"""Which names make a directory a repository, in whatever spelling a file system takes for them."""
+"""Which names make a directory a repository, in every spelling that a file system may accept for them."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.warden.rules import completes, protected_inside
 
 
 @pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])
-def test_the_last_name_completes_it(name: str, tmp_path: Path) -> None:
+def test_the_last_name_completes_a_repository(name: str, tmp_path: Path) -> None:
     for other in ("HEAD", "objects"):
         (tmp_path / other).mkdir()
     assert _is_completed(tmp_path, name)
@@ -22,14 +22,14 @@ def test_the_last_name_completes_it(name: str, tmp_path: Path) -> None:
     assert not _is_completed(tmp_path, name)
 
 
-def test_one_that_is_called_git_may_have_them_all(tmp_path: Path) -> None:
+def test_a_directory_called_git_may_have_all_names(tmp_path: Path) -> None:
     inside = tmp_path / ".git"
     for other in ("HEAD", "objects"):
         (inside / other).mkdir(parents=True)
     assert not _is_completed(inside, "refs")
 
 
-def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
+def test_a_moved_repository_is_recognized_in_every_spelling(tmp_path: Path) -> None:
     for name in ("Head", "OBJECTS"):
         (tmp_path / "d" / name).mkdir(parents=True)
     with _spot(tmp_path, "d", in_git=True) as target:

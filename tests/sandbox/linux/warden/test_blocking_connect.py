@@ -1,4 +1,4 @@
-"""Connects that wait: the loop does not, and each ends with its answer or with its caller."""
+"""Connects that block: the loop does not wait for them, and each ends with its answer or with its caller."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ class Loop:
             watchdog.end()
 
 
-def test_the_loop_waits_a_moment_and_once(tmp_path: Path) -> None:
+def test_the_loop_waits_once_and_for_a_moment(tmp_path: Path) -> None:
     def action() -> list[int]:
         loop = Loop(tmp_path)
         before = len(os.listdir("/proc/self/fd"))
@@ -59,7 +59,7 @@ def test_the_loop_waits_a_moment_and_once(tmp_path: Path) -> None:
         signal.signal(signal.SIGALRM, lambda number, _: moments.append(number))
         assert [loop.connect(id_) for id_ in range(2, 102)] == [None] * 100
         assert 0 < len(moments) < 50  # a busy machine takes one from it now and then
-        os.chdir("/")  # as the loop does; those who wait are elsewhere
+        os.chdir("/")  # as the loop does; the waiting threads have a directory of their own
         answered = []
         for _ in range(100):
             loop.server.accept()[0].close()
@@ -72,7 +72,7 @@ def test_the_loop_waits_a_moment_and_once(tmp_path: Path) -> None:
     assert in_child(action) == list(range(2, 102))
 
 
-def test_a_socket_that_does_not_block_is_answered_at_once(tmp_path: Path) -> None:
+def test_a_nonblocking_socket_is_answered_at_once(tmp_path: Path) -> None:
     def action() -> list[int | None]:
         loop = Loop(tmp_path)
         return [loop.connect(1, blocking=False), loop.connect(2, blocking=False)]
@@ -80,7 +80,7 @@ def test_a_socket_that_does_not_block_is_answered_at_once(tmp_path: Path) -> Non
     assert in_child(action) == [0, errno.EAGAIN]
 
 
-def test_a_caller_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_connect_ends_with_its_caller(tmp_path: Path) -> None:
     def action() -> tuple[tuple[int, int], bool]:
         loop = Loop(tmp_path)
         loop.connect(1)
@@ -88,7 +88,7 @@ def test_a_caller_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
         loop.connect(3)
         loop.gone.add(2)
         answer = loop.answers.get(timeout=30)
-        wait_until(lambda: list(loop.waiting.threads) == [3])  # its thread may not have begun yet
+        wait_until(lambda: list(loop.waiting.threads) == [3])  # the thread may not have started yet
         loop.server.accept()
         assert loop.answers.get(timeout=30) == (3, 0)
         time.sleep(4 * blocking_connect.LOOK)
@@ -99,7 +99,7 @@ def test_a_caller_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
     assert in_child(action) == ((2, errno.EINTR), True)
 
 
-def test_a_server_that_goes_away_refuses_who_waits(tmp_path: Path) -> None:
+def test_waiting_connects_fail_when_the_server_closes(tmp_path: Path) -> None:
     def action() -> tuple[int, int]:
         loop = Loop(tmp_path)
         loop.connect(1)
@@ -110,8 +110,8 @@ def test_a_server_that_goes_away_refuses_who_waits(tmp_path: Path) -> None:
     assert in_child(action) == (2, errno.ECONNREFUSED)
 
 
-def test_too_many_hear_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One command leaves some to others."""
+def test_connects_beyond_the_limit_get_eagain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command leaves some to the others."""
     monkeypatch.setattr(blocking_connect, "MOST", 4)
 
     def action() -> list[int | None]:
@@ -121,8 +121,8 @@ def test_too_many_hear_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert in_child(action) == [0, None, None, None, errno.EAGAIN, None, errno.EAGAIN]
 
 
-def test_tcp_that_waits(tmp_path: Path) -> None:
-    """A full queue of TCP drops what comes: the caller waits until it is tried again."""
+def test_a_tcp_connect_that_waits(tmp_path: Path) -> None:
+    """A full TCP queue drops packets: the caller waits until the kernel retries."""
 
     def action() -> tuple[int | None, int | None, tuple[int, int]]:
         loop = Loop(tmp_path)

@@ -1,4 +1,4 @@
-"""What counts as bound in a pen, as two wardens of its session see it."""
+"""Which sockets count as bound in a pen, as two wardens of its session see it."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ def bind(path: Path) -> tuple[socket.socket, int]:
     return server, os.open(path, os.O_PATH)
 
 
-def test_it_counts_for_one_warden_and_others_know_why(wardens: Wardens, tmp_path: Path) -> None:
+def test_a_bound_socket_belongs_to_one_warden_and_others_see_that(wardens: Wardens, tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
     with server:
@@ -68,7 +68,7 @@ def test_what_a_dead_warden_left_can_be_held_again(wardens: Wardens, tmp_path: P
         assert one.is_held_by_another(identity_of(other.held.popitem()[1][0]))
 
 
-def test_the_number_of_an_inode_stays_taken(wardens: Wardens, tmp_path: Path) -> None:
+def test_a_held_inodes_number_is_not_reused(wardens: Wardens, tmp_path: Path) -> None:
     one, _ = wardens
     server, inode = bind(tmp_path / "s")
     one.add(inode)
@@ -81,7 +81,9 @@ def test_the_number_of_an_inode_stays_taken(wardens: Wardens, tmp_path: Path) ->
         os.close(descriptor)
 
 
-def test_the_closed_are_let_go(wardens: Wardens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_sockets_are_released(
+    wardens: Wardens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bound_sockets, "FEW", 4)
     one, other = wardens
     one.enough = 4
@@ -98,7 +100,7 @@ def test_the_closed_are_let_go(wardens: Wardens, tmp_path: Path, monkeypatch: py
     kept.close()
 
 
-def test_a_warden_that_is_killed_lets_go(wardens: Wardens, tmp_path: Path) -> None:
+def test_a_killed_warden_releases_its_sockets(wardens: Wardens, tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
 

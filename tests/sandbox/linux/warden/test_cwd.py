@@ -10,7 +10,7 @@ from pinfold.kernel.files import AT_FDCWD
 from pinfold.sandbox.linux.warden.caller_state import LINKS, CallerDirectories
 
 
-def test_a_start_is_told_as_it_is_now(tmp_path: Path) -> None:
+def test_a_callers_directory_is_the_present_one(tmp_path: Path) -> None:
     def action() -> None:
         starts, me = CallerDirectories(os.open("/proc", os.O_PATH)), os.getpid()
         one, two = os.fsencode(tmp_path / "one"), os.fsencode(tmp_path / "two")
@@ -38,7 +38,7 @@ def test_a_start_is_told_as_it_is_now(tmp_path: Path) -> None:
     in_child(action)
 
 
-def test_who_is_gone_starts_nowhere_and_links_are_bounded() -> None:
+def test_an_ended_thread_has_no_directory_and_links_are_bounded() -> None:
     def action() -> None:
         starts = CallerDirectories(os.open("/proc", os.O_PATH))
         for _ in range(LINKS + 5):

@@ -1,4 +1,4 @@
-"""Calls that were put aside, and what becomes of what was opened for them."""
+"""Calls that wait for a person's answer, and what happens to files that were opened for them."""
 
 import errno
 import os
@@ -18,8 +18,8 @@ OPENED = FileChange("open", (), (os.O_WRONLY, 0, 0))
 
 
 @pytest.mark.parametrize("giving", [0, errno.EMFILE, errno.ESRCH])
-def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> None:
-    """Its caller was killed meanwhile, or has no room for it, as often as it likes."""
+def test_a_granted_descriptor_that_its_caller_cannot_take_is_closed(giving: int, tmp_path: Path) -> None:
+    """The caller was killed meanwhile, or has no room for a descriptor. Repeated, it leaves none open."""
 
     def action() -> None:
         asking = PendingQuestions(socket.socketpair()[0], (), ())

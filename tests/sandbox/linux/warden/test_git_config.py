@@ -153,14 +153,14 @@ NOT_LEADING = [
 
 @pytest.mark.parametrize("text", LEADING)
 def test_no_command_leads_a_push_to_a_repository_of_this_machine(text: str) -> None:
-    """Its hooks may have come with the project's files, and would run outside."""
+    """The repository's hooks may have come with the project's files, and would run outside the sandbox."""
     found = objection(PLAIN + text.encode(), PLAIN)
     assert found is not None and "git push" in found
     assert objection(PLAIN + text.encode(), PLAIN + text.encode()) is None  # the person's own
 
 
 @pytest.mark.parametrize("text", NOT_LEADING)
-def test_remotes_elsewhere_are_nobodys_matter(text: str) -> None:
+def test_remotes_on_other_machines_are_allowed(text: str) -> None:
     assert objection(PLAIN + text.encode(), PLAIN) is None
 
 

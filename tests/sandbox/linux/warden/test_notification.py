@@ -1,4 +1,4 @@
-"""What is read of a caller that means to mislead. Here the caller is a child, which asks about itself."""
+"""Reading a caller that tries to mislead. The caller here is a child that asks about itself."""
 
 import os
 
@@ -9,7 +9,7 @@ from pinfold.sandbox.linux.warden.affinity import CallerAffinity
 from pinfold.sandbox.linux.warden.notification import Caller
 
 
-def test_a_name_does_not_say_whose_descriptors_are_meant() -> None:
+def test_a_threads_name_cannot_fake_its_process_id() -> None:
     def action() -> tuple[int, int]:
         set_name("Tgid:\t1")
         caller = Caller(-1, os.open("/proc", os.O_PATH), CallerAffinity(), (0, os.getpid(), 0, 0, 0))  # type: ignore[arg-type]

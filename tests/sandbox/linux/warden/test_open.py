@@ -1,4 +1,4 @@
-"""Files that were made for callers who cannot take them, and those that come to be there meanwhile."""
+"""Files made for callers that cannot take them, and files that appear meanwhile."""
 
 import ctypes
 import errno
@@ -22,12 +22,12 @@ from pinfold.sandbox.linux.warden.paths import PlanPaths
 from pinfold.sandbox.linux.warden.violations import ViolationLog
 
 Giving = int | Callable[[], int]
-"""What comes of giving it to the caller: an errno, 0 if it has it."""
+"""The result of giving the file to the caller: an errno, or 0 if the caller has it."""
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 
 
 class Unlucky(Caller):
-    """Ourselves, asking for a file; what becomes of it is told by `giving`."""
+    """This process as the caller of an open; `giving` decides whether it gets the file."""
 
     def __init__(self, proc: int, path: bytes, giving: Giving, flags: int = NEW) -> None:
         self.path = ctypes.create_string_buffer(path)
@@ -58,7 +58,7 @@ def calls_in(root: str, proc: int, *rules: NameRule) -> OpenCalls:
     return OpenCalls(create, plan, rules)
 
 
-def test_what_a_rule_is_about_is_not_opened_though_it_appears_meanwhile(
+def test_a_protected_file_that_appears_meanwhile_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = fast_calls.readlinkat
@@ -84,8 +84,9 @@ def test_what_a_rule_is_about_is_not_opened_though_it_appears_meanwhile(
 
 
 @pytest.mark.parametrize("name", ["known", "first"])
-def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
-    """In a place that is known to be plain, which takes one step, and in one that is seen first."""
+def test_a_file_that_its_caller_cannot_take_is_removed(name: str, tmp_path: Path) -> None:
+    """In a directory that is known to be unprotected, which takes one step, and in one that is seen for the
+    first time."""
 
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)

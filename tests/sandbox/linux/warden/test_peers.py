@@ -1,4 +1,4 @@
-"""Wardens that tell each other what to protect, without pens around them."""
+"""Wardens that tell each other which files to protect, without pens around them."""
 
 import os
 import select
@@ -22,7 +22,7 @@ LONG = 30.0
 
 @pytest.fixture
 def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What wardens protect; they are among themselves, and have time."""
+    """What the wardens protect; they see only each other, and do not run out of time."""
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
     monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
@@ -42,7 +42,7 @@ def wardens(count: int) -> Iterator[list[PeerWardens]]:
         each.socket.close()
 
 
-def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
+def test_a_waiting_warden_goes_on_answering(protected: list[bytes]) -> None:
     with wardens(3) as all_of_them:
         results: list[bool] = []
         telling = [
@@ -61,8 +61,8 @@ def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
         assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
 
 
-def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A socket has room for few of them."""
+def test_many_answers_arrive(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket has room for only a few answers."""
     monkeypatch.setattr(peers, "PATIENCE", 5.0)
     with wardens(50) as (one, *others):
         send = one._send
@@ -77,7 +77,7 @@ def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.M
         assert protected == [b"/x"] * 49
 
 
-def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
+def test_an_ended_warden_is_not_waited_for(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
         gone = fresh_socket()
         take_name(gone, WARDEN)
@@ -90,8 +90,8 @@ def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
         assert results == [True]
 
 
-def test_who_begins_to_build_later_is_not_waited_for(protected: list[bytes]) -> None:
-    """There may always be one."""
+def test_a_builder_that_starts_later_is_not_waited_for(protected: list[bytes]) -> None:
+    """Otherwise there might always be one more."""
     with wardens(1) as (one,):
         told, first, later = fresh_socket(), fresh_socket(), fresh_socket()
         take_name(told, WARDEN)
@@ -110,7 +110,7 @@ def test_who_begins_to_build_later_is_not_waited_for(protected: list[bytes]) -> 
         later.close()
 
 
-def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_does_not_count(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "PATIENCE", 0.0)
     with wardens(1) as (one,):
         slow = fresh_socket()
@@ -126,7 +126,7 @@ def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_another_users_word_counts_for_nothing(protected: list[bytes]) -> None:
+def test_messages_of_another_user_are_ignored(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
         address = b"\0" + one.own_fds[1:]
         for uid, found in ((54321, []), (0, [b"/x"])):

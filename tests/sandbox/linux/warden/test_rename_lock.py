@@ -1,4 +1,4 @@
-"""The lock by which wardens keep each other still."""
+"""The lock that keeps wardens from renaming at the same time."""
 
 import errno
 import os
@@ -10,8 +10,8 @@ from pinfold.sandbox.linux.protocol import rename_lock
 from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
 
 
-def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If some could hold it together, a few that make names without a pause would keep it for good."""
+def test_one_warden_at_a_time_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If several could hold it together, a few that make names without a pause would keep it for good."""
     monkeypatch.setattr(rename_lock, "PATIENCE", 0.0)
     one, other = (RenameLock(os.open(tmp_path, os.O_RDONLY), frozenset()) for _ in range(2))
     one.acquire()
@@ -37,10 +37,11 @@ class Clock:
 
 
 @pytest.mark.parametrize(("took", "away"), [(0.001, 0.0), (0.1, 0.3), (0.9, 1.0)])
-def test_who_held_it_for_long_leaves_it_to_others(
+def test_a_warden_that_held_the_lock_for_long_leaves_it_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took: float, away: float
 ) -> None:
-    """A warden that looks through a large directory again and again would have it nearly all of the time."""
+    """Otherwise a warden that searches a large directory again and again would hold the lock nearly all the
+    time."""
     clock = Clock()
     monkeypatch.setattr(rename_lock, "time", clock)
     one = RenameLock(os.open(tmp_path, os.O_RDONLY), frozenset())

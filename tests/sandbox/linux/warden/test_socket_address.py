@@ -1,4 +1,4 @@
-"""What the bytes of an address say."""
+"""Reading the bytes of an address."""
 
 import socket
 
@@ -31,7 +31,7 @@ PATHS = [
     (b"\1\0\0/a", None),
     (b"\1\0\0abstract\0with\0nul", None),
     (b"\1\0" + b"x" * 109, None),
-    # other families, whatever follows
+    # other families, with any content
     (b"\2\0/a", None),
     (b"\0\0/a", None),
     (b"\1\1/a", None),
@@ -48,7 +48,7 @@ def test_the_path_of_an_address(address: bytes, path: bytes | None) -> None:
 
 
 LENGTHS = [(0, 0), (2, 2), (110, 110), (128, 128), (129, None), (0xFFFFFFFF, None), (1 << 31, None)]
-# The call takes an int: what stands above in the register does not count.
+# The call takes an int: the upper half of the register does not count.
 HIGH = 0xABCD_0000_0000
 
 

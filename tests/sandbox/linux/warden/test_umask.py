@@ -9,7 +9,7 @@ from pinfold.sandbox.linux.warden.caller_state import CALLERS, MOST_CHANGING, Ca
 
 
 def waiting(umask: int) -> tuple[int, int]:
-    """A child with this umask, and what ends it when it is closed."""
+    """A child with this umask, and a descriptor whose closing ends it."""
     out, into = os.pipe()
     ready, tell = os.pipe()
     pid = os.fork()
@@ -24,7 +24,7 @@ def waiting(umask: int) -> tuple[int, int]:
     return pid, into
 
 
-def test_a_umask_is_taken_over_and_kept_callers_are_bounded() -> None:
+def test_a_umask_is_adopted_and_open_files_are_bounded() -> None:
     def action() -> list[int]:
         umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         found = []
@@ -41,7 +41,7 @@ def test_a_umask_is_taken_over_and_kept_callers_are_bounded() -> None:
     assert in_child(action) == [0o077, 0o077, 0o002, 0o002, 0o077, 0o077]
 
 
-def test_who_is_gone_has_none() -> None:
+def test_an_ended_thread_has_no_umask() -> None:
     def action() -> None:
         umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         pid, end = waiting(0o077)
@@ -54,7 +54,7 @@ def test_who_is_gone_has_none() -> None:
         in_child(action)
 
 
-def test_a_umask_is_read_again_once_it_may_be_another() -> None:
+def test_a_umask_is_read_again_once_it_may_have_changed() -> None:
     def action() -> list[int]:
         pid, end = waiting(0o027)
         read: list[int] = []
@@ -74,19 +74,19 @@ def test_a_umask_is_read_again_once_it_may_be_another() -> None:
             found.append(len(read))
 
         here = os.getpid()
-        adopt(pid, here)  # nobody has changed one since the pen began
+        adopt(pid, here)  # no process has changed one since the pen began
         umasks.note_change(here, 0o022)
         umasks.changing.clear()
         adopt(pid, pid, pid)  # known for a moment
-        adopt(here, pid, here)  # only the last one is
+        adopt(here, pid, here)  # only the last one stays known
         umasks.until = 0.0
         adopt(here, here)  # the moment is over
         umasks.note_change(pid, 0o077)
         adopt(here, here)  # it may share ours, and not have it yet
-        adopt(pid, pid)  # it has
+        adopt(pid, pid)  # it has it by now
         umasks.note_change(pid, 0o077)
         umasks.changing[pid] = 0.0
-        adopt(here, here)  # it surely has
+        adopt(here, here)  # it surely has it
         os.close(end)
         os.waitpid(pid, 0)
         return found
@@ -94,8 +94,8 @@ def test_a_umask_is_read_again_once_it_may_be_another() -> None:
     assert in_child(action) == [0, 1, 3, 1, 2, 1, 1]
 
 
-def test_what_is_heard_is_not_kept_for_good() -> None:
-    """Each thread of a program may change its own once, and make nothing."""
+def test_noted_changes_are_dropped_again() -> None:
+    """Each thread of a program may change its own umask once and then make nothing."""
 
     def action() -> int:
         umasks = CallerUmasks(os.open("/proc", os.O_PATH), hears_changes=True)
@@ -107,7 +107,7 @@ def test_what_is_heard_is_not_kept_for_good() -> None:
     assert in_child(action) <= MOST_CHANGING
 
 
-def test_who_hears_of_no_change_reads_each_time() -> None:
+def test_without_notes_of_changes_each_umask_is_read() -> None:
     def action() -> list[int]:
         umasks = CallerUmasks(os.open("/proc", os.O_PATH))
         found = []
@@ -121,8 +121,8 @@ def test_who_hears_of_no_change_reads_each_time() -> None:
     assert in_child(action) == [0o022, 0o077, 0o002]
 
 
-def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
-    """None of them is sure to be done: what is read meanwhile is not known afterwards."""
+def test_too_many_changes_are_still_waited_for() -> None:
+    """None of them is surely done, so what is read meanwhile is not kept."""
 
     def action() -> tuple[bool, bool, bool]:
         umasks = CallerUmasks(os.open("/proc", os.O_PATH), hears_changes=True)
@@ -136,9 +136,9 @@ def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
     assert in_child(action) == (True, True, True)
 
 
-def test_the_field_is_found_wherever_it_stands() -> None:
+def test_the_umask_field_is_found_anywhere() -> None:
     assert parse_umask(b"Name:\tUmask\nUmask:\t0027\nState:\tR\n") == 0o027
 
 
-def test_a_name_is_no_field() -> None:
+def test_a_threads_name_is_not_taken_for_the_umask_field() -> None:
     assert parse_umask(b"Name:\tUmask:\t0000\nUmask:\t0027\nState:\tR\n") == 0o027

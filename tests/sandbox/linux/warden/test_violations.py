@@ -1,4 +1,4 @@
-"""What a warden tells of refusals, and what the host makes of it: bounded at both ends."""
+"""The warden's reports of denials, and what the host makes of them: bounded at both ends."""
 
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import NameRule
@@ -19,7 +19,7 @@ def add(records: ViolationLog, tag: int, path: str, operation: str = "open") -> 
     records.add(tag, operation, path, NameRule(".vscode", "why"), "sh", 7)
 
 
-def test_each_operation_and_path_is_told_once_with_how_often() -> None:
+def test_an_operation_on_a_path_is_one_record_with_a_count() -> None:
     records, refusals = both()
     for _ in range(5):
         add(records, 1, "/a")
@@ -34,7 +34,7 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
     refusals.close()
 
 
-def test_what_came_of_asking_is_told() -> None:
+def test_the_persons_answer_is_reported() -> None:
     records, refusals = both()
     closed = NameRule("", "it is closed; a test said no", code=ViolationCode.OUTSIDE)
     records.add(1, "open", "/a", closed, "sh", 7, Denial("a test said no", "terminal"))
@@ -57,7 +57,7 @@ def test_paths_beyond_the_cap_are_one_record() -> None:
     refusals.close()
 
 
-def test_a_host_that_does_not_read_holds_nobody_up() -> None:
+def test_a_host_that_does_not_read_does_not_block_the_warden() -> None:
     records, refusals = both()
     for number in range(20_000):
         add(records, number, "/some/path" * 10)
