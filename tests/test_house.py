@@ -204,7 +204,7 @@ COMPARED_ALL_THE_SAME = {
     ("settings/toml.py", "invalid value"): "tomllib tells its errors by message alone before Python 3.14",
     ("settings/merge.py", "command line"): "the name of a layer",
     ("workspace/git_places.py", "ANYWHERE"): "a path that stands for one",
-    ("kernel/syscall_numbers.py", "_SINCE_424"): "a list of names",
+    ("kernel/syscall.py", "_SINCE_424"): "a list of names",
     ("shell/shfmt.py", "<standard input>:"): "how shfmt begins the place of an error",
 }
 """A module and the text: why it is compared."""

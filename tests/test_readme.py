@@ -107,7 +107,7 @@ def test_the_verbs_for_looking_answer(verb: str, tmp_path: Path) -> None:
 
 
 def test_the_page_about_machines_shows_the_commands_that_doctor_prints() -> None:
-    from pinfold.sandbox.remedies import DOCKER, PODMAN
+    from pinfold.sandbox.compat import DOCKER, PODMAN
 
     page = (TOP / "docs/doctor.md").read_text()
     assert DOCKER in page and PODMAN in page

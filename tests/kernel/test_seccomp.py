@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import fast_calls, process, seccomp, syscall_numbers
+from pinfold.kernel import fast_calls, process, seccomp, syscall
 from pinfold.model.machine import Machine
 from tests.kernel.child import USERS, in_child
 
-NUMBER = syscall_numbers.NUMBERS[syscall_numbers.MACHINE]
+NUMBER = syscall.NUMBERS[syscall.MACHINE]
 MKDIR = "mkdir" if "mkdir" in NUMBER else "mkdirat"
 FLAGS = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
 
@@ -81,7 +81,7 @@ def test_a_call_is_seen_and_refused(uid: int) -> None:
     said = in_child(lambda: watched(MKDIR, mkdir, answer), uid)
     assert said == (
         "EDQUOT",
-        (b"/proc/none", NUMBER[MKDIR], syscall_numbers.AUDIT_ARCH[syscall_numbers.MACHINE]),
+        (b"/proc/none", NUMBER[MKDIR], syscall.AUDIT_ARCH[syscall.MACHINE]),
     )
 
 

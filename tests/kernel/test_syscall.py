@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import syscall, syscall_numbers
+from pinfold.kernel import syscall
 from pinfold.kernel.files import birth
 
 SOURCE = Path(syscall.__file__).parents[2]
@@ -50,11 +50,11 @@ def test_a_path_with_nul_is_refused(path: str | bytes) -> None:
         syscall.path_bytes(path)
 
 
-@pytest.mark.parametrize("architecture", syscall_numbers.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", syscall.ARCHITECTURES)
 def test_numbers_are_unique(architecture: str) -> None:
-    table = syscall_numbers.NUMBERS[architecture]
+    table = syscall.NUMBERS[architecture]
     assert len(set(table.values())) == len(table)
-    assert all(syscall_numbers.name_of(number, architecture) == name for name, number in table.items())
+    assert all(syscall.name_of(number, architecture) == name for name, number in table.items())
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_numbers_are_unique(architecture: str) -> None:
     ],
 )
 def test_numbers(architecture: str, name: str, number: int) -> None:
-    assert syscall_numbers.NUMBERS[architecture][name] == number
+    assert syscall.NUMBERS[architecture][name] == number
 
 
 def test_numbers_agree_with_the_headers() -> None:
@@ -79,7 +79,7 @@ def test_numbers_agree_with_the_headers() -> None:
     if not header.exists():
         pytest.skip("no kernel headers here")
     found = re.findall(r"#define __NR_(\w+) (\d+)", header.read_text())
-    assert {name: int(number) for name, number in found}.items() <= syscall_numbers.NUMBERS["x86_64"].items()
+    assert {name: int(number) for name, number in found}.items() <= syscall.NUMBERS["x86_64"].items()
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from pinfold.kernel.socket_memory import memory_of
+from pinfold.kernel.socket_info import memory_of
 from pinfold.model.decision import Verdict
 from pinfold.network.host_decision import HostDecision
 from pinfold.network.limits import Buffers, GateLimits

@@ -8,9 +8,9 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer as Fact
 from pinfold.model.machine import Machine
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.sandbox.backend import EnforcementLevel, SandboxLayer
 from pinfold.sandbox.compat import fit, require_accepted
-from pinfold.sandbox.enforcement import Layer, Level
-from pinfold.sandbox.linux.host.machine import ask_machine
+from pinfold.sandbox.linux.host.backend import ask_machine
 from pinfold.sandbox.linux.protocol.operations import Group, Landlock, LandlockRule, NoteReads, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, ExistingPath, ExistingPaths, plan_pen
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
@@ -31,7 +31,7 @@ def kinds(plan: Any, kind: type) -> list[Any]:
 
 def test_a_machine_that_can_do_all_enforces_all() -> None:
     plan, enforcement = fit(PLAN, machine(), READ_ONLY)
-    assert (enforcement.level, enforcement.missing) == (Level.FULL, ())
+    assert (enforcement.level, enforcement.missing) == (EnforcementLevel.FULL, ())
     assert kinds(plan, Seccomp) == [Seccomp(STREAMS, watched=True)]
     require_accepted(enforcement, ())
 
@@ -40,28 +40,34 @@ def test_a_machine_that_can_do_all_enforces_all() -> None:
     ("facts", "policy", "missing"),
     [
         ({"landlock": 7}, READ_ONLY, []),
-        ({"landlock": 0}, READ_ONLY, [Layer.LANDLOCK]),
-        ({"landlock": 1}, READ_ONLY, [Layer.LANDLOCK]),
-        ({"seccomp": Fact(False)}, READ_ONLY, [Layer.SECCOMP]),
-        ({"seccomp": Fact(False), "landlock": 7}, READ_ONLY, [Layer.SECCOMP, Layer.UNIX_SOCKETS]),
+        ({"landlock": 0}, READ_ONLY, [SandboxLayer.LANDLOCK]),
+        ({"landlock": 1}, READ_ONLY, [SandboxLayer.LANDLOCK]),
+        ({"seccomp": Fact(False)}, READ_ONLY, [SandboxLayer.SECCOMP]),
+        (
+            {"seccomp": Fact(False), "landlock": 7},
+            READ_ONLY,
+            [SandboxLayer.SECCOMP, SandboxLayer.UNIX_SOCKETS],
+        ),
         ({}, WORKSPACE, []),
-        ({"notification": Fact(False)}, WORKSPACE, [Layer.NAMES]),
-        ({"wait_killable": Fact(False)}, WORKSPACE, [Layer.NAMES]),
+        ({"notification": Fact(False)}, WORKSPACE, [SandboxLayer.NAMES]),
+        ({"wait_killable": Fact(False)}, WORKSPACE, [SandboxLayer.NAMES]),
         ({"notification": Fact(False)}, READ_ONLY, []),
-        ({"landlock": 1}, WORKSPACE, [Layer.LANDLOCK, Layer.NAMES]),
+        ({"landlock": 1}, WORKSPACE, [SandboxLayer.LANDLOCK, SandboxLayer.NAMES]),
         ({"superuser": True, "release": "6.8.0"}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)),
-         [Layer.PROCESSES]),
+         [SandboxLayer.PROCESSES]),
         ({"superuser": True}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
         ({"superuser": True, "release": "6.8.0", "cgroup": Fact(True)},
          SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
-        ({}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), [Layer.MEMORY]),
+        ({}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), [SandboxLayer.MEMORY]),
         ({"cgroup": Fact(True)}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), []),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_named(facts: dict[str, Any], policy: SandboxPolicy, missing: list[Layer]) -> None:
+def test_what_is_missing_is_named(
+    facts: dict[str, Any], policy: SandboxPolicy, missing: list[SandboxLayer]
+) -> None:
     plan, enforcement = fit(PLAN, machine(**facts), policy)
     assert [gap.layer for gap in enforcement.missing] == missing
-    assert enforcement.level is (Level.PARTIAL if missing else Level.FULL)
+    assert enforcement.level is (EnforcementLevel.PARTIAL if missing else EnforcementLevel.FULL)
     assert bool(kinds(plan, Landlock)) == bool(machine(**facts).landlock)
     require_accepted(enforcement, missing)
     for layer in missing:
@@ -113,6 +119,6 @@ def test_without_a_warden_commands_make_names_themselves() -> None:
 @pytest.mark.parametrize("fact", ["user_namespace", "fresh_proc"])
 def test_no_fence_no_run_even_if_accepted(fact: str) -> None:
     plan, enforcement = fit(PLAN, machine(**{fact: Fact(False, "no such luck")}), READ_ONLY)
-    assert (plan.operations, enforcement.level) == ((), Level.NONE)
+    assert (plan.operations, enforcement.level) == ((), EnforcementLevel.NONE)
     with pytest.raises(ConfinementError, match="no such luck"):
-        require_accepted(enforcement, tuple(Layer))
+        require_accepted(enforcement, tuple(SandboxLayer))

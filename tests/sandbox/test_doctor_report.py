@@ -8,11 +8,10 @@ import pytest
 from pinfold.model.machine import Layer as Fact
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.compat import NAMESPACES, judge
+from pinfold.sandbox.backend import EnforcementLevel
+from pinfold.sandbox.compat import NAMESPACES, apparmor_profile, judge, remedy
 from pinfold.sandbox.doctor_report import State, standings
-from pinfold.sandbox.enforcement import Level
-from pinfold.sandbox.linux.host.machine import ask_machine
-from pinfold.sandbox.remedies import apparmor_profile, remedy
+from pinfold.sandbox.linux.host.backend import ask_machine
 
 REFUSED = Fact(False, "Operation not permitted")
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -63,7 +62,7 @@ def test_refused_namespaces_have_one_remedy(facts: dict[str, Any], command: str)
 def test_what_stands_here_as_missing_is_what_compat_judges_by(name: str) -> None:
     without = machine(**{name: REFUSED})
     enforcement = judge(without, READ_ONLY)
-    assert enforcement.level is Level.NONE
+    assert enforcement.level is EnforcementLevel.NONE
     (gap,) = enforcement.missing
     (row,) = [each for each in standings(without) if each.state is State.NOT]
     assert (gap.why, gap.remedy) == (row.detail, row.fix)

@@ -17,12 +17,10 @@ from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.paths import contains
-from pinfold.sandbox.backend import Request
-from pinfold.sandbox.compat import judge
+from pinfold.sandbox.backend import NOTHING, Enforcement, EnforcementLevel, Request, SandboxLayer
+from pinfold.sandbox.compat import apparmor_profile, judge
 from pinfold.sandbox.doctor_report import Standing, State, standings
-from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
 from pinfold.sandbox.probe import require_platform
-from pinfold.sandbox.remedies import apparmor_profile
 from pinfold.session.session import Session
 from pinfold.settings import policy_of
 from pinfold.shell.shfmt import find_binary
@@ -35,7 +33,7 @@ REPORT = "report it, with the output of: pinfold doctor --json"
 ELSEWHERE = 'export XDG_STATE_HOME="$(mktemp -d)"'
 WHO_HAS_MOST = "ps -u $(id -u) -o nlwp,pid,args --sort=-nlwp | head"
 FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
-TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
+TOLD_BY_LAYERS = (SandboxLayer.NAMESPACES, SandboxLayer.PROC, SandboxLayer.LANDLOCK, SandboxLayer.SECCOMP)
 """Gaps that have a row among the layers, with the very fact behind them."""
 
 
@@ -51,7 +49,7 @@ class Diagnosis(Struct, frozen=True):
     def is_well(self) -> bool:
         """Whether commands would run as the policy says, with nothing missing."""
         ready = all(each.state in (State.ENFORCED, State.READY) for each in self.standings if each.needed)
-        return ready and self.enforcement.level is Level.FULL
+        return ready and self.enforcement.level is EnforcementLevel.FULL
 
 
 def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, str]) -> Diagnosis:
@@ -67,7 +65,7 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
         for gap in enforcement.missing
         if gap.layer not in TOLD_BY_LAYERS
     )
-    pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not Level.NONE else ()
+    pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not EnforcementLevel.NONE else ()
     around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
     found = (*standings(machine), *gaps, *around)
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
@@ -85,7 +83,7 @@ def enforcement_of(session: Session) -> Enforcement:
 
 def machine_of_this() -> Machine:
     require_platform()
-    from pinfold.sandbox.linux.host.machine import try_machine
+    from pinfold.sandbox.linux.host.backend import try_machine
 
     return try_machine()
 

@@ -9,8 +9,7 @@ Facts about these calls (openat2(2), rename(2), faccessat2(2), open(2), statx(2)
   the access checks of now. It cannot be opened O_NOFOLLOW: that N is a link.
 - The number of a deleted inode is soon given to a new one; statx (4.11) tells when an inode was made, where
   the file system keeps that.
-- faccessat2 (5.8) judges with the effective ids when told AT_EACCESS.
-"""
+- faccessat2 (5.8) judges with the effective ids when told AT_EACCESS."""
 
 import ctypes
 import errno
@@ -18,6 +17,7 @@ import os
 import struct
 
 from pinfold.kernel.syscall import Path, buffer, path_bytes, system_call
+from pinfold.model.env_files import FileIdentity
 
 AT_FDCWD = -100
 AT_EACCESS = 0x200
@@ -103,3 +103,10 @@ def may_exist(directory: int, name: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def identity_of(path: str | bytes, directory: int = AT_FDCWD) -> FileIdentity:
+    """Of the file itself, be it a link. Raises OSError."""
+    start = None if directory == AT_FDCWD else directory
+    status = os.stat(path, dir_fd=start, follow_symlinks=False)
+    return FileIdentity(status.st_dev, status.st_ino, birth(path, directory))

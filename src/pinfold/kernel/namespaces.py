@@ -20,8 +20,7 @@ import os
 import signal
 from contextlib import suppress
 
-from pinfold.kernel.syscall import check, failure, libc, number, prctl
-from pinfold.kernel.syscall_numbers import MACHINE
+from pinfold.kernel.syscall import MACHINE, check, failure, libc, number, prctl
 
 CLONE_NEWTIME = 0x00000080
 CLONE_NEWNS = 0x00020000

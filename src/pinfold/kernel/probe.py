@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from pinfold.kernel import cgroups, landlock, mounts, namespaces, process, seccomp
-from pinfold.kernel.syscall_numbers import NUMBERS
+from pinfold.kernel.syscall import NUMBERS
 from pinfold.model.machine import Layer, Machine
 
 SECONDS = 5.0

@@ -1,4 +1,5 @@
-"""Processes: what one is told about itself, and what is read of others, as far as Python's own cannot.
+"""Processes: what one sets for itself and reads of others, and a timer of its own, as far as Python's own
+modules cannot.
 
 Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range(2)):
 - PR_SET_PDEATHSIG is cleared by fork and by an exec that gains privileges, follows the death of the parent
@@ -10,12 +11,21 @@ Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range
 - pidfd_getfd and process_vm_readv ask for ptrace access to the process; both work on non-dumpable ones for a
   holder of CAP_SYS_PTRACE in its user namespace.
 - process_vm_readv of a range that runs into an unmapped page reads what lies before it.
+
+Facts about a timer of one thread's own (timer_create(2), signal(7)):
+- SIGEV_THREAD_ID sends the signal to that thread; a process has one setitimer, whose signal goes to any.
+- A signal that comes before the thread waits ends nothing, so it is sent again and again.
+- A handled signal ends connect, and a close that lingers; what Python itself waits in goes on by itself.
+- Each timer counts as a pending signal of the user's: there may be no more (EAGAIN).
 """
 
 import ctypes
 import os
+import struct
+from _thread import get_native_id
+from types import TracebackType
 
-from pinfold.kernel.syscall import check, libc, prctl, system_call
+from pinfold.kernel.syscall import address_of, buffer, check, libc, number, prctl, system_call
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -111,3 +121,36 @@ def pace_of(pid: int) -> Pace:
     """Anybody of its uid may change these, and without privileges nobody changes them back."""
     disk = system_call("ioprio_get", _IOPRIO_WHO_PROCESS, pid)
     return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid), os.sched_getaffinity(pid), disk
+
+
+_CLOCK_MONOTONIC, _SIGEV_THREAD_ID = 1, 4
+_EVENT = struct.Struct("@Piii44x")
+"""struct sigevent: value, signal, how it is told, and to which thread."""
+_SPEC = struct.Struct("@4l")
+"""struct itimerspec: from then on each, and first after; seconds and nanoseconds."""
+_syscall = ctypes.CFUNCTYPE(
+    ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p
+)(("syscall", libc))
+
+
+class Alarm:
+    """Of the thread that makes it; stands within `with`. Raises OSError if there are too many.
+
+    Preconditions: the process handles the signal, and the thread does not block it.
+    """
+
+    def __init__(self, signal: int, seconds: float) -> None:
+        event = buffer(_EVENT.pack(0, signal, _SIGEV_THREAD_ID, get_native_id()))
+        made = ctypes.c_int()
+        system_call("timer_create", _CLOCK_MONOTONIC, event, ctypes.byref(made))
+        each = int(seconds), int(seconds % 1 * 1e9)
+        self._on, self._off = buffer(_SPEC.pack(*each, *each)), buffer(bytes(_SPEC.size))
+        self._call, self._timer = number("timer_settime"), made.value
+
+    def __enter__(self) -> None:
+        _syscall(self._call, self._timer, 0, address_of(self._on), None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _syscall(self._call, self._timer, 0, address_of(self._off), None)

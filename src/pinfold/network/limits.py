@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from pinfold.kernel.socket_memory import is_memory_short, memory_of, most_memory
+from pinfold.kernel.socket_info import is_memory_short, memory_of, most_memory
 from pinfold.network.connection import GateConnection
 from pinfold.network.refusal import Refusal, RefusalKind
 

@@ -1,16 +1,17 @@
-"""What every way of running commands offers, whether it fences them or not.
+"""What every way of running commands offers, sandboxed or not, and how much of the sandbox it enforces.
 
-A backend opens sessions; a session runs commands, each under its own policy. `tests/sandbox/contract.py` is
-what all of them are checked by. Nothing here decides whether a command may run.
+A backend opens sessions; a session runs commands, each under its own policy. `tests/sandbox/contract.py`
+checks all backends. Nothing here decides whether a command may run.
 
-A command's failure is a `Result`; a `ConfinementError` means that nothing was run, or that the pen broke
-under it, and never looks like the command's own output.
+A command's failure is a `CommandResult`. A `ConfinementError` means that nothing was run, or that the pen
+failed under the command; it never looks like the command's own output.
 """
 
 import os
 from _socket import socket  # `socket` itself takes a cold start 2 ms
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
@@ -23,7 +24,51 @@ from pinfold.model.events import Event, Exited
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.protected_names import NameRule
 from pinfold.model.violation import Violation
-from pinfold.sandbox.enforcement import Enforcement
+
+
+class SandboxLayer(StrEnum):
+    """What can be missing; settings accept a loss by these names."""
+
+    FENCE = "fence"
+    """Everything: there is no fence at all."""
+    NAMESPACES = "namespaces"
+    PROC = "proc"
+    """A /proc of its own."""
+    LANDLOCK = "landlock"
+    SECCOMP = "seccomp"
+    UNIX_SOCKETS = "unix_sockets"
+    """The machine's pathname sockets: no namespace closes them."""
+    NAMES = "names"
+    """Protected names that do not exist yet."""
+    PROCESSES = "processes"
+    MEMORY = "memory"
+
+
+class EnforcementLevel(StrEnum):
+    NONE = "none"
+    PARTIAL = "partial"
+    FULL = "full"
+
+
+class Gap(Struct, frozen=True):
+    """A layer that does not stand."""
+
+    layer: SandboxLayer
+    why: str
+    remedy: str = ""
+
+
+class Enforcement(Struct, frozen=True):
+    level: EnforcementLevel
+    missing: tuple[Gap, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join((self.level, *(f"without {gap.layer} ({gap.why})" for gap in self.missing)))
+
+
+NOTHING = Enforcement(
+    EnforcementLevel.NONE, (Gap(SandboxLayer.FENCE, "commands run as the user, with nothing around them"),)
+)
 
 
 class Found(Struct, frozen=True):

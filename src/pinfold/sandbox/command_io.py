@@ -28,9 +28,8 @@ from io import BytesIO
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
-from pinfold.sandbox.backend import Result
-from pinfold.sandbox.enforcement import Enforcement
-from pinfold.sandbox.stdin_feed import Feed
+from pinfold.sandbox.backend import Enforcement, Result
+from pinfold.sandbox.pipes import Feed
 
 CHUNK = 1 << 16
 GRACE = 0.1
@@ -125,7 +124,7 @@ class Pump:
             raise
         finally:
             if is_left:
-                from pinfold.sandbox.deferred_cleanup import done_elsewhere
+                from pinfold.sandbox.threads import done_elsewhere
 
                 done_elsewhere(self._close)
             else:

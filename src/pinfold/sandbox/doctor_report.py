@@ -9,8 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pinfold.model.machine import Machine
-from pinfold.sandbox.compat import LANDLOCK_WITH_REFER, NAMESPACES
-from pinfold.sandbox.remedies import remedy
+from pinfold.sandbox.compat import LANDLOCK_WITH_REFER, NAMESPACES, remedy
 
 YAMA_CLOSED = 3
 LANDLOCK_GREW = (

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Result
-from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.backend import Enforcement, Result
 
 
 class Unstarted:

@@ -18,12 +18,21 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import (
+    NOTHING,
+    Elevation,
+    Found,
+    Outside,
+    Request,
+    Result,
+    Running,
+    Survey,
+    arguments_of,
+)
 from pinfold.sandbox.command_io import Pump
-from pinfold.sandbox.drain import Drain
-from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.environment import READ_BY_SHELLS, USUAL_PATH
 from pinfold.sandbox.exec_failed import Unstarted
+from pinfold.sandbox.pipes import Drain
 from pinfold.sandbox.running_command import PumpedCommand, set_size
 
 _RESTORED = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}

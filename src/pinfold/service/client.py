@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.isolated import isolated_environment, own_command
-from pinfold.kernel.peer_user import user_of
+from pinfold.kernel.socket_info import user_of
 from pinfold.model.errors import PinfoldError
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from threading import BoundedSemaphore, Thread
 from time import sleep
 
-from pinfold.kernel.peer_user import user_of
+from pinfold.kernel.socket_info import user_of
 from pinfold.model.errors import PinfoldError
 from pinfold.service.connection import Connection
 from pinfold.service.lines import LineStream

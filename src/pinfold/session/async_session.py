@@ -29,7 +29,7 @@ from pinfold.model.events import Event
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
-from pinfold.sandbox.thread_pool import Workers
+from pinfold.sandbox.threads import Workers
 from pinfold.session.execution import Execution
 from pinfold.session.parts import CLOSED
 from pinfold.session.result import Result

@@ -123,7 +123,7 @@ class Execution:
                 raise
             finally:
                 if is_left:
-                    from pinfold.sandbox.deferred_cleanup import done_elsewhere
+                    from pinfold.sandbox.threads import done_elsewhere
 
                     done_elsewhere(self._tell_if_left)
                 elif end is None:

@@ -8,7 +8,7 @@ from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
 from pinfold.model.permission import Answer, PermissionNeeded, Settlement
 from pinfold.model.violation import Violation, violations_text
-from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.backend import Enforcement
 
 
 class Result(Struct, frozen=True):

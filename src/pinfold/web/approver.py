@@ -9,7 +9,7 @@ from time import monotonic
 
 import msgspec
 
-from pinfold.kernel.peer_user import user_of
+from pinfold.kernel.socket_info import user_of
 from pinfold.model.home import home_of
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply

@@ -12,7 +12,7 @@ from threading import BoundedSemaphore
 
 import msgspec
 
-from pinfold.kernel.peer_user import user_of
+from pinfold.kernel.socket_info import user_of
 from pinfold.model.load_structs import ready
 from pinfold.web.approver import SOCKET
 from pinfold.web.open_questions import OpenQuestions

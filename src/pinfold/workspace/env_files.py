@@ -91,7 +91,7 @@ class EnvFiles:
     def _is_made_inside(self, path: str) -> bool:
         if not self._made:
             return False
-        from pinfold.kernel.file_identity import identity_of
+        from pinfold.kernel.files import identity_of
 
         try:
             return identity_of(path) in self._made
@@ -127,7 +127,7 @@ class EnvFiles:
         return known.found
 
     def _is_as_added(self, path: str, entry: IndexEntry) -> bool:
-        from pinfold.kernel.file_identity import identity_of
+        from pinfold.kernel.files import identity_of
 
         try:
             identity = identity_of(path)

@@ -12,7 +12,7 @@ from tests.probe_module import probes_of, run
 from tests.session.probes.run import opened
 
 import pinfold
-from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall import MACHINE, NUMBERS
 from pinfold.sandbox.linux.host.overuse import OveruseFinder, most_watches
 from pinfold.sandbox.linux.host.session import LinuxSession
 

@@ -14,7 +14,7 @@ from tests.probe_module import SKIPPED, probes_of, run
 from tests.session.probes.run import Says, opened
 
 import pinfold
-from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall import MACHINE, NUMBERS
 
 BEGIN = """
 import array, ctypes, fcntl, os, resource, socket, sys, time

@@ -17,7 +17,7 @@ from tests.probe_module import SKIPPED, probes_of, run
 from tests.session.probes.run import opened
 
 import pinfold
-from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall import MACHINE, NUMBERS
 
 ROUNDS = 8
 LONGEST = 20.0

@@ -11,8 +11,8 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request
+from pinfold.sandbox.linux.host.backend import ask_machine
 from pinfold.sandbox.linux.host.keeper_client import Keeping
-from pinfold.sandbox.linux.host.machine import ask_machine
 from pinfold.sandbox.linux.host.session import LinuxSession
 from pinfold.sandbox.linux.keeper.cgroups import NAME
 from pinfold.sandbox.linux.protocol.keeper import KeeperRequest, NewPen

@@ -25,10 +25,11 @@ from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPo
 from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Request, Result, Running
 from pinfold.sandbox.environment import HISTORIES
-from pinfold.sandbox.linux.host import start_command, warden_client
+from pinfold.sandbox.linux.host import command as command_module
+from pinfold.sandbox.linux.host import warden_client
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.host.command import receive_terminal
-from pinfold.sandbox.linux.host.granter_client import GranterClient
+from pinfold.sandbox.linux.host.keeper_client import GranterClient
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import RLIMIT_RTTIME
@@ -1039,14 +1040,14 @@ def a_terminal_that_does_not_come_ends_the_command() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
-    start_command.receive_terminal = starved  # type: ignore[attr-defined]
+    command_module.receive_terminal = starved
     try:
         bench.session.start(bench.request("echo > began; sleep 1000", terminal=(24, 80)))
     except ConfinementError as error:
         assert "terminal" in str(error)
     else:
         raise AssertionError("there was no room for its terminal")
-    start_command.receive_terminal = receive_terminal  # type: ignore[attr-defined]
+    command_module.receive_terminal = receive_terminal
     assert [pen.running for _, pen in bench.session.pens] == [0]
     wait_until(lambda: "sleep" not in bench.out("ps -eo comm"))
     assert bench.session.start(bench.request("tty", terminal=(24, 80))).wait().stdout == b"/dev/pts/0\r\n"

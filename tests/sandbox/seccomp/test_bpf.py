@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.kernel.seccomp import RET_ALLOW, RET_KILL_PROCESS, RET_USER_NOTIF
-from pinfold.kernel.syscall_numbers import ARCHITECTURES, AUDIT_ARCH, NUMBERS, X32_BIT
+from pinfold.kernel.syscall import ARCHITECTURES, AUDIT_ARCH, NUMBERS, X32_BIT
 from pinfold.sandbox.seccomp.bpf import (
     ALL_BITS,
     ENOSYS,

@@ -20,19 +20,19 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import process, seccomp, syscall_numbers
+from pinfold.kernel import process, seccomp, syscall
 from pinfold.kernel.syscall import system_call
 from pinfold.sandbox.seccomp import profile as english
 from pinfold.sandbox.seccomp.profile import UnixSockets, WardenMode, profile
 from tests.kernel.child import USERS, DiedError, errno_of, in_child
 
-HERE = syscall_numbers.MACHINE
+HERE = syscall.MACHINE
 HIGH = 1 << 32
 TFO = 0x20000000
 Act = Callable[[], object]
 
 pytestmark = [
-    pytest.mark.skipif(HERE not in syscall_numbers.NUMBERS, reason=f"no system call table for {HERE}"),
+    pytest.mark.skipif(HERE not in syscall.NUMBERS, reason=f"no system call table for {HERE}"),
     pytest.mark.skipif(not seccomp.has_flags(0), reason="this kernel filters no system calls"),
 ]
 
@@ -71,10 +71,10 @@ def test_every_closed_call_is_closed(uid: int) -> None:
         return {
             name: errno_of(lambda name=name: system_call(name, *[-1] * 6))  # type: ignore[misc]
             for name, _ in CLOSED
-            if name in syscall_numbers.NUMBERS[HERE]
+            if name in syscall.NUMBERS[HERE]
         }
 
-    wanted = {name: code for name, code in CLOSED if name in syscall_numbers.NUMBERS[HERE]}
+    wanted = {name: code for name, code in CLOSED if name in syscall.NUMBERS[HERE]}
     assert in_child(inside, uid) == wanted
 
 
@@ -153,7 +153,7 @@ def test_unix_sockets_where_no_warden_judges(uid: int) -> None:
 
 def test_x32_is_no_way_around() -> None:
     def action() -> None:
-        ctypes.CDLL(None, use_errno=True).syscall(syscall_numbers.X32_BIT | 165, None, None, None, 0, None)
+        ctypes.CDLL(None, use_errno=True).syscall(syscall.X32_BIT | 165, None, None, None, 0, None)
         _raise()
 
     if HERE != "x86_64":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel.syscall_numbers import ARCHITECTURES, NUMBERS
+from pinfold.kernel.syscall import ARCHITECTURES, NUMBERS
 from pinfold.sandbox.seccomp.emulate import call, dump
 from pinfold.sandbox.seccomp.profile import ReadNotices, UnixSockets, WardenMode, profile, rules
 

@@ -21,7 +21,7 @@ from pinfold.audit import JournalEntry, JournalError
 from pinfold.audit.history import entries
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.linux.host import start_command as start
+from pinfold.sandbox.linux.host import command as start
 from pinfold.session import starting
 from pinfold.state.directory import journal_file
 from pinfold.state.sessions import live_sessions

@@ -9,11 +9,9 @@ from pinfold.diagnose.selftest.scratch import Scratch
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.attack import APPROVES, HIDDEN, PROTECTED
 from pinfold.sandbox.attacks.runner import ATTACKS
-from pinfold.sandbox.backend import Found
+from pinfold.sandbox.backend import Found, SandboxLayer
 from pinfold.sandbox.compat import judge
-from pinfold.sandbox.enforcement import Layer
-from pinfold.sandbox.linux.host.backend import LinuxBackend
-from pinfold.sandbox.linux.host.machine import ask_machine, try_machine
+from pinfold.sandbox.linux.host.backend import LinuxBackend, ask_machine, try_machine
 from pinfold.sandbox.unsandboxed import NoBackend
 
 NOT_YET_THERE = {
@@ -35,7 +33,7 @@ LACKING = (
 )
 """What the kernel says where it was built without the thing that is attacked."""
 MOST_LACKING = 8
-NO_FENCE = (Layer.NAMESPACES, Layer.PROC)
+NO_FENCE = (SandboxLayer.NAMESPACES, SandboxLayer.PROC)
 
 
 def fence_holds() -> None:
@@ -43,7 +41,7 @@ def fence_holds() -> None:
     findings = list(selftest(os.environ))
     with Scratch(os.environ) as scratch:
         missing = {gap.layer for gap in judge(ask_machine(), scratch.policy).missing}
-    expected = NOT_YET_THERE if Layer.NAMES in missing else set()
+    expected = NOT_YET_THERE if SandboxLayer.NAMES in missing else set()
     assert names(findings, "through") == expected, told(findings, "through")
     assert not [finding for finding in findings if "could not be" in finding.detail], told(findings)
     assert {finding.name for finding in findings} == set(ATTACKS)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pinfold.kernel.seccomp import RET_ALLOW, RET_ERRNO, RET_KILL_PROCESS
-from pinfold.kernel.syscall_numbers import AUDIT_ARCH, NUMBERS, X32_BIT
+from pinfold.kernel.syscall import AUDIT_ARCH, NUMBERS, X32_BIT
 
 LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 AND = 0x54  # BPF_ALU | BPF_AND | BPF_K

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pinfold.kernel.seccomp import RET_ALLOW, RET_ERRNO, RET_KILL_PROCESS, RET_USER_NOTIF
-from pinfold.kernel.syscall_numbers import AUDIT_ARCH, NUMBERS
+from pinfold.kernel.syscall import AUDIT_ARCH, NUMBERS
 from pinfold.sandbox.seccomp.bpf import AND, AT_LEAST, EQUAL, JUMP, LOAD, RETURN, Instruction
 
 _ACTION_FULL = 0xFFFF0000

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.kernel.child import in_child
 
-from pinfold.kernel.socket_diag import sockets_of
+from pinfold.kernel.socket_info import sockets_of
 from pinfold.sandbox.linux.init.main import send_socket
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import DIAGNOSIS, LEFT, STREAM

@@ -1,4 +1,11 @@
-"""One command in a pen, as the host sees it."""
+"""One command in a pen, as the host sees it: its start and its end.
+
+To start one, the host opens its descriptors, tags the spawner and sends the request; it undoes that if a step
+fails.
+
+INVARIANT: between the two prlimits the spawner starts exactly this command, so that all of its processes,
+and no other's, carry its tag. `Pen.lock` holds that together.
+"""
 
 import fcntl
 import os
@@ -12,13 +19,36 @@ from pinfold.model.events import Exited, Stream
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.command_io import Pump
-from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol.command import EXITED, SIGNALLED, STATUS
+from pinfold.sandbox.pipes import Drain
 from pinfold.sandbox.running_command import PumpedCommand
 
 if TYPE_CHECKING:
     import socket
+
+
+import errno
+from contextlib import suppress
+from resource import prlimit
+from typing import TYPE_CHECKING
+
+from pinfold.sandbox.backend import Running, arguments_of
+from pinfold.sandbox.exec_failed import Unstarted
+from pinfold.sandbox.linux.host.pen import PenGone
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.command import (
+    FAILED,
+    NO_DIRECTORY,
+    RLIMIT_RTTIME,
+    STARTED,
+    StartCommand,
+)
+from pinfold.sandbox.linux.protocol.operations import Limit, of_kind
+
+if TYPE_CHECKING:
+    import socket
+
 
 TIOCGPTPEER = 0x5441
 
@@ -121,3 +151,138 @@ def receive_terminal(channel: "socket.socket") -> int:
         os.close(master)
         raise
     return master
+
+
+class Start:
+    def __init__(
+        self, session: Session, pen: Pen, request: Request, left_running: tuple[str, ...] = ()
+    ) -> None:
+        self.session = session
+        self.pen = pen
+        self.request = request
+        self.left_running = left_running
+        """What is to be told with the command's result."""
+        self.ours: list[int] = []
+        self.theirs: list[int] = []
+
+    def send(self, environment: dict[str, str]) -> Running:
+        try:
+            return self._send(environment)
+        finally:
+            self._close(self.theirs)
+            self._close(self.ours)
+
+    def _send(self, environment: dict[str, str]) -> Running:
+        request = self.request
+        try:
+            status = self._pipe(reads=True)
+            terminal = self._terminal() if request.terminal else None
+            feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
+            streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        except OSError as error:
+            raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
+        tag, kind, value = self._tagged(environment, status)
+        if kind != STARTED:
+            return self._not_started(kind, value)
+        try:
+            if terminal:
+                streams[self._master(terminal)] = Stream.STDOUT
+            given = None if feed is None or request.stdin is None else (feed, request.stdin)
+            command = PennedCommand(self.session, self.pen, tag, request, streams, status, given)
+        except BaseException:
+            self.session.kill(tag)  # nobody will have it
+            raise
+        command.left_running = self.left_running
+        self.ours.clear()  # they are the command's from here on
+        command.began()
+        return command
+
+    def _master(self, terminal: "socket.socket") -> int:
+        try:
+            with terminal:
+                self.ours.append(receive_terminal(terminal))
+        except (OSError, ConfinementError) as error:
+            raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
+        return self.ours[-1]
+
+    def _tagged(self, environment: dict[str, str], status: int) -> tuple[int, int, int]:
+        """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
+        arguments = tuple(arguments_of(self.request))
+        with self.pen.lock:
+            tag = self.session.next_tag(self.pen, self.request)
+            try:
+                self.pen.signal(signal.SIGCONT)
+                self._tag(tag)
+                told = None if environment == self.pen.last_environment else environment
+                message = StartCommand(arguments, self.request.cwd, told, self.request.terminal)
+                # Whoever is interrupted (Ctrl-C) does not know whether it was told.
+                self.pen.last_environment = None
+                channel.send(self.pen.control, message, tuple(self.theirs))
+                self.pen.last_environment = environment
+            except (ProcessLookupError, channel.Closed):
+                raise PenGone("the pen is gone; nothing was run") from None
+            except (OSError, ValueError) as error:
+                raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
+            self._close(self.theirs)
+            try:
+                answer = os.read(status, STATUS.size) if self.pen.answers(status) else b""
+            except BaseException:
+                # Interrupted, as by Ctrl-C: nobody will have this command, so it is not left running.
+                self.pen.answers(status)
+                self._untag(tag)
+                self.session.kill(tag)
+                raise
+            self._untag(tag)
+        if len(answer) != STATUS.size:
+            # The request was taken: a command that kills its spawner at once is not to be run a second time.
+            self.session.kill(tag)
+            with suppress(ProcessLookupError):
+                self.pen.signal(signal.SIGKILL)
+            raise ConfinementError("the pen ended while the command began; how far it came is not known")
+        return tag, *STATUS.unpack(answer)
+
+    def _tag(self, tag: int) -> None:
+        prlimit(self.pen.pid, RLIMIT_RTTIME, (tag, tag))
+
+    def _untag(self, tag: int) -> None:
+        with suppress(ProcessLookupError):
+            self.pen.signal(0)  # is it still there? A limit is set by number
+            self._tag(tag - 1)
+
+    def _not_started(self, kind: int, value: int) -> Running:
+        why = os.strerror(value)
+        if kind == NO_DIRECTORY:
+            raise ConfinementError(
+                f"the directory `{self.request.cwd}` cannot be entered in the pen: {why}; "
+                "begin in a project, or make this one of them"
+            )
+        if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
+            why += self._bound(value)
+            raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
+        newline = "\r\n" if self.request.terminal else "\n"
+        return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement, newline)
+
+    def _bound(self, error: int) -> str:
+        """The limit of the policy's that is behind it, as far as anybody can tell."""
+        bounds = {errno.ENOMEM: ("data", "memory", " bytes"), errno.EAGAIN: ("nproc", "processes", "")}
+        resource, setting, unit = bounds.get(error, ("", "", ""))
+        limits = of_kind(self.pen.plan.operations, Limit)
+        found = next((each.value for each in limits if each.resource == resource), None)
+        return "" if found is None else f"; `limits.{setting}` is {found:,}{unit}"
+
+    def _pipe(self, reads: bool) -> int:
+        """A pipe of which the command gets the other end; ours reads or writes."""
+        out, into = os.pipe2(os.O_CLOEXEC)
+        self.ours.append(out if reads else into)
+        self.theirs.append(into if reads else out)
+        return self.ours[-1]
+
+    def _terminal(self) -> "socket.socket":
+        ours, theirs = channel.pair()
+        self.theirs.append(theirs.detach())
+        return ours
+
+    @staticmethod
+    def _close(descriptors: list[int]) -> None:
+        while descriptors:
+            os.close(descriptors.pop())

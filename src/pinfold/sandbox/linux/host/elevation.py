@@ -33,8 +33,7 @@ from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
-from pinfold.sandbox.linux.host.granter_client import GranterClient
-from pinfold.sandbox.linux.host.keeper_client import Keeping
+from pinfold.sandbox.linux.host.keeper_client import GranterClient, Keeping
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
@@ -45,8 +44,7 @@ from pinfold.sandbox.linux.protocol.file_change import (
 )
 from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, Denial
 from pinfold.sandbox.poll_set import Doorbells
-from pinfold.sandbox.thread_pool import Workers
-from pinfold.sandbox.threads import begin_thread
+from pinfold.sandbox.threads import Workers, begin_thread
 
 ASKING = 32
 """How many questions of the session are asked at a time."""

@@ -34,8 +34,14 @@ from functools import partial
 from resource import prlimit
 from typing import NamedTuple
 
-from pinfold.kernel.socket_diag import Socket, sockets_of
-from pinfold.kernel.socket_memory import are_orphans_many, is_memory_short, most_memory, most_orphans
+from pinfold.kernel.socket_info import (
+    Socket,
+    are_orphans_many,
+    is_memory_short,
+    most_memory,
+    most_orphans,
+    sockets_of,
+)
 from pinfold.model.codes import ViolationCode
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux.host.init_client import PidOne

@@ -1,8 +1,13 @@
-"""One effective policy's confinement, kept warm: its spawner, its warden's news, what it holds.
+"""One effective policy's confinement, kept for its next commands: its spawner, its warden, what it holds.
 
-Commands have their spawner's uid: one may stop it (SIGSTOP), so it is continued before it is asked, and one
-that does not answer for `PATIENCE` seconds is given up. Signals go to it by a handle: the number of one that
-has ended may be anybody's.
+Commands have their spawner's uid: one may stop it (SIGSTOP). So the host resumes it before each request, and
+gives up one that does not answer for `PATIENCE` seconds. Signals go to it by its pidfd: another process may
+have the number of one that has ended.
+
+A result reports what earlier commands left running in the session's other pens. Such a process keeps the
+rules that it began with. A later command may ask it, by a port of loopback or a file, to do what that command
+may not do itself. No command of another pen sees it in /proc or reaches its unix sockets. So the first result
+under other rules names it, with its number.
 """
 
 import _socket
@@ -11,12 +16,15 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from pinfold.kernel.process import Pace, pace_of
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.linux.host.mount_check import is_held
-from pinfold.sandbox.linux.host.pen_draft import Draft
+from pinfold.model.escape_text import quoted
+from pinfold.sandbox.linux.host.init_client import PidOne
+from pinfold.sandbox.linux.host.pen_draft import Draft, is_held
 from pinfold.sandbox.linux.host.warden_client import Refusals
 
 PATIENCE = 5.0
@@ -128,3 +136,34 @@ class Pen:
             if self.handle >= 0:
                 os.close(self.handle)
             self.handle = -1
+
+
+MOST = 10
+LONGEST = 200
+"""Characters of a line."""
+
+
+def left_running(others: Iterable[Pen], pid_one: PidOne) -> tuple[str, ...]:
+    begun = [pen for pen in others if pen.begun]
+    if not begun:
+        return ()
+    carried = pid_one.carried()
+    return tuple(islice((line for pen in begun for line in _left_in(pen, carried)), MOST))
+
+
+def is_left(pen: Pen, pid_one: PidOne) -> bool:
+    """Whether any command of the pen has something running."""
+    return bool(pen.begun) and any(_left_in(pen, pid_one.carried()))
+
+
+def _left_in(pen: Pen, carried: dict[int, int]) -> Iterator[str]:
+    for tag, command in list(pen.begun.items()):
+        if tag in carried:
+            line = command if isinstance(command, str) else " ".join(map(quoted, command))
+            line = line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+            yield (
+                f"`{line}` still runs in another sandbox of this session, under the rules that it began "
+                f"with; to end it: `kill {carried[tag]}`"
+            )
+        else:
+            pen.begun.pop(tag, None)

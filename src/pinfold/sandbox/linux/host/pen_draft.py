@@ -1,25 +1,97 @@
-"""What a policy's pen would be built by, as the file system is now: enough to know whether a pen is that.
+"""What a policy's pen would be built from, as the file system is now, and whether an existing pen is as that.
 
 Descriptors do not pass from one pen into another, nor do connections that could carry them. So a pen whose
 draft comes out as before stays in use: the next commands reach what its commands left running.
+
+Before each command the host checks that the mounts that protect and hide things still stand where they were
+put. Facts, measured on Linux 6.18:
+- A mount on a file is lost when the host replaces that file, as editors and `git config` do (a new file,
+  renamed over the old): inside, the new one is open. A directory that is replaced loses its mount, too.
+- So the host compares the things that a pen protects and hides with what was there when it was built. If one
+  is another by now, it builds the next pen anew. What runs in the old pen meanwhile sees the new file.
+- The number of an inode says little: ext4 gives a deleted file's number to the next one. But a new inode
+  has a new change time. Only where that differs the host asks for the birth time, which costs more; where the
+  file system does not know it, the thing counts as another.
+- Kernels before 6.13, and some file systems since, take the time of the last tick: what changed less than a
+  tick ago may be replaced by what has the same time. Such a time is not relied on.
+
+Accepted, and named in docs/sandbox.md: beyond `MOST` things nothing is compared, since it would cost every
+command more than a microsecond for each.
 """
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterable
+from time import time_ns
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.kernel.files import birth
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.backend import Elevation, Found, Outside, Survey
+from pinfold.sandbox.backend import Elevation, Enforcement, Found, Outside, SandboxLayer, Survey
 from pinfold.sandbox.compat import fit, require_accepted
-from pinfold.sandbox.enforcement import Enforcement, Layer
 from pinfold.sandbox.linux.host.agent_servers import agents_among
-from pinfold.sandbox.linux.host.mount_check import Held, hold
 from pinfold.sandbox.linux.host.paths import look, open_own
 from pinfold.sandbox.linux.protocol.keeper import NameRules
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
+
+MOST = 500
+TICK = 20_000_000
+"""Nanoseconds; the longest that a kernel is built with is half of it."""
+UNSURE = -1
+"""No time of change: the time of birth is asked for."""
+
+
+class Identity(Struct):
+    number: tuple[int, int]
+    """Device and inode."""
+    changed: int
+    """When it was last found to be the same: a directory changes with each name in it."""
+    born: tuple[int, int] | None
+
+
+Held = tuple[tuple[str, Identity | None], ...]
+
+
+def hold(paths: Iterable[str]) -> Held:
+    """What is at these paths now."""
+    found = tuple((path, identity(path)) for path in paths)
+    return found if len(found) <= MOST else ()
+
+
+def is_held(held: Held) -> bool:
+    """Whether it is still the same."""
+    return all(_is_same(path, then) for path, then in held)
+
+
+def identity(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+        return Identity((status.st_dev, status.st_ino), _sure(status), birth(path))
+    except OSError:
+        return None
+
+
+def _is_same(path: str, then: Identity | None) -> bool:
+    try:
+        status = os.lstat(path)
+        if then is None or then.number != (status.st_dev, status.st_ino):
+            return False
+        if then.changed != status.st_ctime_ns:
+            if then.born is None or then.born != birth(path):
+                return False
+            then.changed = _sure(status)
+        return True
+    except OSError:
+        return then is None
+
+
+def _sure(status: os.stat_result) -> int:
+    """A time of change that nothing which comes later can have."""
+    return status.st_ctime_ns if status.st_ctime_ns < time_ns() - TICK else UNSURE
 
 
 class Draft(NamedTuple):
@@ -49,7 +121,7 @@ def draft(
     roots: tuple[str, ...],
     machine: Machine,
     survey: Survey | None,
-    accepted: Collection[Layer],
+    accepted: Collection[SandboxLayer],
     outside: Outside | None,
     elevation: Elevation | None,
 ) -> Draft:

@@ -16,24 +16,20 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey
-from pinfold.sandbox.drain import Drain
-from pinfold.sandbox.enforcement import Layer
+from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, SandboxLayer, Survey
 from pinfold.sandbox.environment import scrub
-from pinfold.sandbox.linux.host.command import PennedCommand
+from pinfold.sandbox.linux.host.command import PennedCommand, Start
 from pinfold.sandbox.linux.host.init_client import PidOne
 from pinfold.sandbox.linux.host.keeper_client import Keeping
-from pinfold.sandbox.linux.host.left_running import is_left, left_running
-from pinfold.sandbox.linux.host.mount_check import hold
 from pinfold.sandbox.linux.host.paths import look
-from pinfold.sandbox.linux.host.pen import Pen, PenGone
-from pinfold.sandbox.linux.host.pen_draft import Draft, draft
-from pinfold.sandbox.linux.host.start_command import Start
+from pinfold.sandbox.linux.host.pen import Pen, PenGone, is_left, left_running
+from pinfold.sandbox.linux.host.pen_draft import Draft, draft, hold
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import FIRST_TAG
 from pinfold.sandbox.linux.protocol.keeper import NewPen, NewSession, OutletMade
 from pinfold.sandbox.linux.protocol.pen_registry import building
+from pinfold.sandbox.pipes import Drain
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.threads import require_free
 
@@ -51,7 +47,7 @@ class LinuxSession:
         machine: Machine,
         roots: Sequence[str],
         survey: Survey | None,
-        accepted: Collection[Layer],
+        accepted: Collection[SandboxLayer],
         outside: Outside | None = None,
         elevation: Elevation | None = None,
     ) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
-from pinfold.kernel.socket_diag import NETLINK_SOCK_DIAG
+from pinfold.kernel.socket_info import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree
 from pinfold.sandbox.linux.init.session_root import build_rooms
 from pinfold.sandbox.linux.init.tags import bound, carried, kill_tagged

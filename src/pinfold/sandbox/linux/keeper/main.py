@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.kernel.seccomp import pack
-from pinfold.kernel.syscall_numbers import MACHINE
+from pinfold.kernel.syscall import MACHINE
 from pinfold.sandbox.linux.granter import main as granter
 from pinfold.sandbox.linux.keeper.builders import (
     PATIENCE,

@@ -32,7 +32,7 @@ REQUEST = struct.Struct("=QI")
 which socket is wanted; or 0 and CARRIED, which asks for all tags."""
 STREAM, DIAGNOSIS = range(2)
 """A socket of the session's own network: to connect, or to ask what its sockets take
-(`kernel.socket_diag`)."""
+(`kernel.socket_info`)."""
 CARRIED = 2
 TAGGED = struct.Struct("=QI")
 """Follows LEFT when that was asked: a tag, and the number inside of a process that carries it."""

@@ -50,7 +50,7 @@ from functools import partial
 from itertools import count
 
 from pinfold.kernel import capabilities
-from pinfold.kernel.alarm import Alarm
+from pinfold.kernel.process import Alarm
 from pinfold.model.codes import ViolationCode
 from pinfold.model.fair_share import fair_share, has_room
 from pinfold.model.gate_protocol import (

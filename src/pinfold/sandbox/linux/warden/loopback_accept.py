@@ -35,7 +35,7 @@ class LoopbackListener:
     """The listener for one caller. INVARIANT: it stays open no longer than needed, since other connections to
     its address would arrive at it.
 
-    Preconditions: a timer runs that ends what this thread waits in (`watchdog`, `kernel.alarm`).
+    Preconditions: a timer runs that ends what this thread waits in (`watchdog`, `kernel.process.Alarm`).
     """
 
     def __init__(self, sock: socket.socket, address: bytes, peer: Peer) -> None:

@@ -34,8 +34,7 @@ from time import monotonic
 
 from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.process import close_all_but, set_name
-from pinfold.kernel.syscall import number
-from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall import MACHINE, NUMBERS, number
 from pinfold.model.protected_names import matcher_of
 from pinfold.sandbox.linux.limits import keep_reserve, make_room
 from pinfold.sandbox.linux.protocol import channel

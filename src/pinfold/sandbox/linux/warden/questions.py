@@ -24,8 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pinfold.kernel.files import RENAME_EXCHANGE
-from pinfold.kernel.syscall import number
-from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall import MACHINE, NUMBERS, number
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import GIT, Match, NameRule, components, matcher_of, split_git_path
 from pinfold.sandbox.linux.protocol import channel

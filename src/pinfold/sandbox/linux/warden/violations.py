@@ -8,7 +8,7 @@ the host does not read, records are lost; the warden does not wait.
 import _socket
 from contextlib import suppress
 
-from pinfold.kernel.file_identity import identity_of
+from pinfold.kernel.files import identity_of
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.protocol import channel

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pinfold.sandbox.thread_pool import Workers
+from pinfold.sandbox.threads import Workers
 from tests.patience import PATIENCE, wait_until
 
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from pinfold.kernel import sockets
-from pinfold.kernel.alarm import Alarm
+from pinfold.kernel.process import Alarm
 from tests.kernel.child import in_child
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.sandbox.linux.host import mount_check as held
-from pinfold.sandbox.linux.host.mount_check import hold, is_held
+from pinfold.sandbox.linux.host import pen_draft
+from pinfold.sandbox.linux.host.pen_draft import hold, is_held
 
 
 def reuse(path: Path) -> bool:
@@ -72,7 +72,7 @@ def test_a_time_that_another_may_have_is_no_proof(tmp_path: Path, monkeypatch: p
     directory = tmp_path / "directory"
     directory.mkdir()
     monkeypatch.setattr(os, "lstat", in_ticks)
-    monkeypatch.setattr(held, "TICK", 2 * 10**9)
+    monkeypatch.setattr(pen_draft, "TICK", 2 * 10**9)
     found = hold([str(directory)])
     (directory / "more").mkdir()
     assert is_held(found)
