@@ -11,10 +11,13 @@ PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
 .PHONY: test quick check wheel bench peers agents clean
 
+# Probes run in processes of their own that write no bytecode: without compiling first, each would compile its modules again.
 test: .venv/tested
-	$(PYTHON) -m pytest -n 2 --dist worksteal
+	$(PYTHON) -m compileall -q src tests
+	$(PYTHON) -m pytest -n 3 --dist worksteal
 
 quick: .venv/tested
+	$(PYTHON) -m compileall -q src tests
 	$(PYTHON) -m pytest -n 2 --dist worksteal -m 'not sandbox and not slow' --hypothesis-profile quick
 
 check: .venv/tested
