@@ -96,9 +96,9 @@ def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
 
 def _processes() -> Iterator[Standing]:
     """Where the user's programs leave none, no pen can be built, whatever the layers say."""
-    from pinfold.sandbox.linux.limits import processes
+    from pinfold.sandbox.linux.limits import process_count
 
-    if (found := processes()) is None:
+    if (found := process_count()) is None:
         return
     held, most = found
     told = f"you have {held:,}; from {most:,} on, commands get none"

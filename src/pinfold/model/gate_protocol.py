@@ -9,7 +9,7 @@ Each message is one datagram of a unix socket that only the two of them hold.
 | warden | DROP: that number, whose caller does not wait any more | | |
 | warden | PROXY: the command's tag | a connection to the proxy | |
 | warden | NAMES: the command's tag, and the port of its socket for DNS queries | | |
-| gate | ANSWER: that number, 0 or an errno; host, rule, code, remedy, who, why | | JOIN or DROP, if 0 |
+| gate | ANSWER: that number, 0 or an errno; host, rule, code, remedy, approver, why | | JOIN or DROP, if 0 |
 """
 
 import struct

@@ -197,6 +197,6 @@ def _close_open() -> None:
 
 def make_room() -> None:
     """Raises the number of descriptors that this process may have: each session takes some ten."""
-    from pinfold.sandbox.linux.limits import make_room as raise_limit
+    from pinfold.sandbox.linux.limits import raise_descriptor_limit
 
-    raise_limit()
+    raise_descriptor_limit()

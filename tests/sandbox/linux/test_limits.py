@@ -8,12 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from pinfold.kernel.process import set_name
-from pinfold.sandbox.linux.limits import MOST, leave_room, leave_room_to_host, make_room, processes, raised
+from pinfold.sandbox.linux.limits import (
+    MOST,
+    full_limit,
+    limit_commands,
+    limit_user_namespaces,
+    process_count,
+    raise_descriptor_limit,
+)
 from tests.kernel.child import NOBODY, in_child
 
 COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK)
-PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, *COUNTED)]
-SESSIONS = [(kind, leave_room_to_host) for kind in (resource.RLIMIT_NPROC, *COUNTED)]
+PEN = [(kind, limit_commands) for kind in (resource.RLIMIT_NOFILE, *COUNTED)]
+SESSIONS = [(kind, limit_user_namespaces) for kind in (resource.RLIMIT_NPROC, *COUNTED)]
 
 
 @pytest.mark.parametrize(("kind", "leave"), [*PEN, *SESSIONS])
@@ -31,10 +38,10 @@ def test_the_wardens_limit_is_raised_for_a_moment_only() -> None:
     def action() -> list[tuple[int, int]]:
         found = []
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, 1000))
-        with raised():
+        with full_limit():
             found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
         found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
-        make_room()
+        raise_descriptor_limit()
         return [*found, resource.getrlimit(resource.RLIMIT_NOFILE)]
 
     assert MOST > 1000
@@ -47,7 +54,7 @@ def test_processes_are_counted_where_a_limit_applies(uid: int) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
         set_name("\rx" + 8 * "\u00e9")  # which is cut within a character
         threading.Thread(target=threading.Event().wait, daemon=True).start()
-        found = processes()
+        found = process_count()
         return found, len(os.listdir("/proc/self/task"))
 
     found, own = in_child(action, uid)

@@ -27,13 +27,13 @@ MOST = 65_536
 RESERVE = 64
 """Descriptors that a warden reserves for its mounts: what commands make it hold can take all others."""
 _changing = RLock()
-_raised = 0
+_users = 0
 """How many blocks need the raised limit now."""
-_usual: list[int] = []
+_usual_limit: list[int] = []
 """The soft limit before the first of them."""
 
 
-def make_room() -> None:
+def raise_descriptor_limit() -> None:
     """Raises the limit to as many descriptors as this user may have."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if most == resource.RLIM_INFINITY else min(most, MOST)
@@ -41,33 +41,33 @@ def make_room() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def keep_reserve() -> None:
-    """From here on this process has `RESERVE` descriptors less, except while it is `raised`."""
+def reserve_descriptors() -> None:
+    """From here on this process has `RESERVE` descriptors less, except while it is `full_limit`."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(now - RESERVE, now // 2), most))
 
 
 @contextmanager
-def raised() -> Iterator[None]:
+def full_limit() -> Iterator[None]:
     """Meanwhile this process may have as many descriptors as its hard limit. No thread waits for another."""
-    global _raised  # a process has one such limit
+    global _users  # a process has one such limit
     with _changing:
-        if not _raised:
+        if not _users:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            _usual.append(soft)
-        _raised += 1
+            _usual_limit.append(soft)
+        _users += 1
     try:
         yield
     finally:
         with _changing:
-            _raised -= 1
-            if not _raised:
+            _users -= 1
+            if not _users:
                 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-                resource.setrlimit(resource.RLIMIT_NOFILE, (_usual.pop(), hard))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (_usual_limit.pop(), hard))
 
 
-def leave_room() -> None:
+def limit_commands() -> None:
     """This process, and every process it starts, gets less than the user's others for good."""
     _lower(resource.RLIMIT_NOFILE, MOST)
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
@@ -77,13 +77,13 @@ def leave_room() -> None:
         resource.setrlimit(kind, (0, 0))
 
 
-def leave_room_to_host() -> None:
+def limit_user_namespaces() -> None:
     """All programs of the user namespaces that are made from here on have less, together, than the user."""
     for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
 
 
-def processes() -> tuple[int, int] | None:
+def process_count() -> tuple[int, int] | None:
     """How many processes and threads this user has, and the number at which those of pens get no more; None
     if nothing limits them."""
     most = resource.getrlimit(resource.RLIMIT_NPROC)[1]

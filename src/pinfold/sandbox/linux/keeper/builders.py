@@ -37,7 +37,7 @@ from pinfold.model.protected_names import NameRule, rule_from
 from pinfold.sandbox.linux.init import main as init
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree, take_tree
 from pinfold.sandbox.linux.keeper.build_pen import assemble, rehearse
-from pinfold.sandbox.linux.limits import leave_room_to_host
+from pinfold.sandbox.linux.limits import limit_user_namespaces
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import BuildError, end_with
 from pinfold.sandbox.linux.protocol.command import BUILDER, SPAWNER
@@ -78,7 +78,7 @@ class NewProcess(NamedTuple):
 def build_session(theirs: socket.socket) -> None:
     """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
     uid, gid = os.geteuid(), os.getegid()
-    leave_room_to_host()
+    limit_user_namespaces()
     closed = prepare_mounts()
     namespaces.unshare(NEW)
     namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)

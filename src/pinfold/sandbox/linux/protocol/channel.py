@@ -80,7 +80,7 @@ def send_bytes(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...
             raise
         from pinfold.sandbox.linux import limits
 
-        with limits.raised():
+        with limits.full_limit():
             channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
 
 

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name
-from pinfold.sandbox.linux.limits import leave_room
+from pinfold.sandbox.linux.limits import limit_commands
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import BuildError
 from pinfold.sandbox.linux.protocol.command import (
@@ -72,7 +72,7 @@ def serve(control: socket.socket, warden: socket.socket, filters: Mapping[str, b
             channel.send_bytes(warden, b"l", (listener,))
             os.close(listener)
             require_warden(warden)
-    leave_room()
+    limit_commands()
     warden.close()
     os.environ.clear()
     set_dumpable(False)

@@ -336,13 +336,13 @@ class GateClient:
     ) -> None:
         peer = pending.peer
         host = (answer.host if answer else "") or pending.host
-        told = answer or GateAnswer(0, code=code)
-        rule = NameRule(told.rule, why, code=ViolationCode(told.code))
-        denial = Denial(told.answered, told.asked_at)
+        details = answer or GateAnswer(0, code=code)
+        rule = NameRule(details.rule, why, code=ViolationCode(details.code))
+        denial = Denial(details.answered, details.asked_at)
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         tag, program = pending.caller.identify()
         pid = pending.caller.pid
-        self.records.add(tag, "connect", target, rule, program, pid, denial, told.remedy)
+        self.records.add(tag, "connect", target, rule, program, pid, denial, details.remedy)
         is_connected = pending.ours is not None
         if pending.ours:
             pending.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -41,7 +41,7 @@ from time import monotonic, sleep
 from pinfold.kernel import mounts
 from pinfold.kernel.capabilities import CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, capget, capset
 from pinfold.kernel.inotify import IN_ATTRIB, add, create, events
-from pinfold.sandbox.linux.limits import raised
+from pinfold.sandbox.linux.limits import full_limit
 
 READ_ONLY = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV | mounts.MOUNT_ATTR_RDONLY
 MOUNTING, SEARCHING = 1 << CAP_SYS_ADMIN, 1 << CAP_DAC_OVERRIDE
@@ -53,7 +53,7 @@ def raised_capabilities(wanted: int = MOUNTING) -> Iterator[None]:
     before = capget()
     capset(before._replace(effective=before.effective | wanted))
     try:
-        with raised():
+        with full_limit():
             yield
     finally:
         capset(before)

@@ -36,7 +36,7 @@ from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.kernel.syscall import MACHINE, NUMBERS, number
 from pinfold.model.protected_names import matcher_of
-from pinfold.sandbox.linux.limits import keep_reserve, make_room
+from pinfold.sandbox.linux.limits import raise_descriptor_limit, reserve_descriptors
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import serve_alone, words_of
 from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
@@ -83,8 +83,8 @@ def _prepare(spawner: socket.socket, config: WardenConfig) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
     close_all_but({spawner.fileno(), *config.descriptors})
-    make_room()
-    keep_reserve()
+    raise_descriptor_limit()
+    reserve_descriptors()
     drop_capabilities()
     serve_alone(keeper)
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # a process opens a file that we hold a lease on (`git`)
@@ -173,7 +173,7 @@ class Warden:
                     if call:
                         self.answer(call)
                 else:
-                    self.take()
+                    self.take_messages()
 
     def timeout(self) -> float | None:
         """How long to wait for a call, in milliseconds."""
@@ -189,9 +189,9 @@ class Warden:
         if self.questions:
             self.questions.check_waiting()
 
-    def take(self) -> None:
+    def take_messages(self) -> None:
         """Handles the messages of the host that are for this loop."""
-        for heard in self.guard.take():
+        for heard in self.guard.messages():
             if heard is None:
                 if self.questions:
                     self.questions.give_up()

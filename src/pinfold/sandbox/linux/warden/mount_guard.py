@@ -65,11 +65,11 @@ class MountRestorer:
         for operation in operations:
             match operation:
                 case Protect(path):
-                    self.hold(path, self.protected)
+                    self.add(path, self.protected)
                 case Hide(path):
-                    self.hold(path, self.hidden)
+                    self.add(path, self.hidden)
 
-    def hold(self, path: str, among: dict[str, None]) -> None:
+    def add(self, path: str, among: dict[str, None]) -> None:
         among[path] = None
         directory, name = os.path.split(os.fsencode(path))
         self.names.add(name)
@@ -83,30 +83,30 @@ class MountRestorer:
         if self.queue >= 0:
             poll.register(self.queue, select.POLLIN)
 
-    def take(self, protected: Iterable[str], hidden: Iterable[str]) -> None:
+    def extend(self, protected: Iterable[str], hidden: Iterable[str]) -> None:
         """Protects and hides what the host has found since."""
         with self.lock:
             for path in protected:
-                self.hold(path, self.protected)
+                self.add(path, self.protected)
             for path in hidden:
-                self.hold(path, self.hidden)
+                self.add(path, self.hidden)
             self.restore()
 
     def protect(self, path: str) -> None:
         """Keeps a file read-only that was just made or replaced."""
-        self.take((path,), ())
+        self.extend((path,), ())
 
-    def look(self, descriptor: int) -> bool:
+    def handle(self, descriptor: int) -> bool:
         """Handles an event of what we watch; False if the descriptor is not ours."""
         if descriptor == self.mounts:
             self.restore()
         elif descriptor == self.queue:
-            self._look_at_names()
+            self._handle_names()
         else:
             return False
         return True
 
-    def _look_at_names(self) -> None:
+    def _handle_names(self) -> None:
         if any(event.name in self.names or not event.name for event in inotify.events(self.queue)):
             self.restore()
 
@@ -185,7 +185,7 @@ class MountGuard:
 
         start_new_thread(serve, ())
 
-    def take(self) -> list[HostMessage | None]:
+    def messages(self) -> list[HostMessage | None]:
         """The messages that have arrived since."""
         try:
             os.eventfd_read(self.bell)
@@ -206,7 +206,7 @@ class MountGuard:
                 elif descriptor == self.peers.socket.fileno():
                     self.peers.answer()
                 else:
-                    self.restorer.look(descriptor)
+                    self.restorer.handle(descriptor)
 
     def _read_host(self) -> bool:
         """Takes a message of the host; False if the host is gone."""
@@ -218,7 +218,7 @@ class MountGuard:
         except channel.Closed:
             pass
         if message and isinstance(hold := message[0], Hold):
-            self.restorer.take(hold.protected, hold.hidden)
+            self.restorer.extend(hold.protected, hold.hidden)
         else:
             self.heard.append(message)
             os.eventfd_write(self.bell, 1)

@@ -48,7 +48,7 @@ REFUSED_NAMES = (b"", b"/", b".", b"..", b"./", b"../")
 
 
 class PlanPaths(NamedTuple):
-    """The paths of a plan, by who may make names below them."""
+    """The paths of a plan, by what may make names below them."""
 
     roots: tuple[str, ...]
     """Writable directories, where protected names are checked."""

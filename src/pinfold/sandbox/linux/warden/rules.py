@@ -212,8 +212,8 @@ class NameCheck:
     ) -> None:
         """`denial` is what came of asking a person, if one was asked."""
         tag, program = caller.identify()
-        told = rule._replace(why=f"{rule.why}; {denial.text}") if denial.text else rule
-        self.records.add(tag, operation, path, told, program, caller.pid, denial)
+        reported = rule._replace(why=f"{rule.why}; {denial.text}") if denial.text else rule
+        self.records.add(tag, operation, path, reported, program, caller.pid, denial)
 
 
 def _makes_file(operation: str, source: PathTarget | HeldFile | None) -> bool:

@@ -125,9 +125,9 @@ class SocketCalls:
         ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
         self.protected = {**dict.fromkeys(COMPLETED_BY, COMPLETING), **ends}
         """By the last component: the directory does not matter, see `bind`."""
-        self.granted = hold(granted)
+        self.granted = hold_inodes(granted)
         # By inode: the directory of a granted socket may have another name by the time of a connect.
-        self.agents_granted = hold(path for path in granted if path in agents or is_agent(path))
+        self.agents_granted = hold_inodes(path for path in granted if path in agents or is_agent(path))
         self.agents = AgentFilter(room, self.descriptors)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 
@@ -140,14 +140,14 @@ class SocketCalls:
             path = self._path(socket, address)
             peer = internet_peer(address) if path is None else None
             if peer and peer.port == DNS and is_datagram(socket):
-                return self._connect_for_names(caller, socket, address, peer)
-            if peer and self._leaves(caller, socket, address, peer):
+                return self._connect_dns(caller, socket, address, peer)
+            if peer and self._leaves_session(caller, socket, address, peer):
                 return None
             if path is not None:
                 inode = self._walk(caller, path)
                 held = (socket, inode)
                 target = self._reachable(caller, inode)
-                if target in self.agents_granted and self._leads_to_agent(caller, held):
+                if target in self.agents_granted and self._connect_agent(caller, held):
                     return None
                 address = unix_address(b"%d" % inode)
                 os.fchdir(self.descriptors)
@@ -156,7 +156,7 @@ class SocketCalls:
         except OSError as error:
             close(held)
             if self.covered and path and error.errno == errno.ENOENT:
-                self._note_covered(caller, path)
+                self._record_covered(caller, path)
             return caller.refuse(error.errno or errno.EACCES)
         if not caller.is_waiting():
             return close(held)
@@ -165,7 +165,7 @@ class SocketCalls:
         answer = self.waiting.connect(caller.id, caller.tag, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
 
-    def _leads_to_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
+    def _connect_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
         """Whether the filter connected an ssh agent's socket; the call is answered then."""
         socket, inode = held
         path = os.readlink(str(inode), dir_fd=self.descriptors)
@@ -196,7 +196,7 @@ class SocketCalls:
                 caller, "connect", f"localhost:{port}", NameRule("", UNHEARD, code=ViolationCode.UNHEARD)
             )
 
-    def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
+    def _connect_dns(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
         """A datagram socket for DNS queries, which the warden does not see: the gate hears whose socket it
         is."""
         if not self.gate_client:
@@ -209,7 +209,7 @@ class SocketCalls:
         os.close(socket)
         return caller.refuse(error)
 
-    def _leaves(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
+    def _leaves_session(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
         """Whether a connect leaves the session's own network; the call is answered then, now or later."""
         proxy = (peer.host, peer.port) == (GATE, PROXY_PORT)
         lent_host = self._lent_host(peer)
@@ -336,7 +336,7 @@ class SocketCalls:
         self._record(caller, "connect", os.readlink(str(inode), dir_fd=self.descriptors), rule)
         raise PermissionError(errno.EACCES, rule.why)
 
-    def _note_covered(self, caller: Caller, path: bytes) -> None:
+    def _record_covered(self, caller: Caller, path: bytes) -> None:
         place = os.path.realpath(os.fsdecode(path)) if path.startswith(b"/") else ""
         if place.startswith(tuple(f"{cover}/" for cover in self.covered)):
             self._record(caller, "connect", place, NameRule("", UNSHOWN, code=ViolationCode.UNSHOWN))
@@ -351,7 +351,7 @@ class SocketCalls:
         self.records.add(tag, operation, path, rule, program, caller.pid)
 
 
-def hold(paths: Iterable[str]) -> dict[InodeKey, int]:
+def hold_inodes(paths: Iterable[str]) -> dict[InodeKey, int]:
     """The inodes of sockets that exist, held open so that no number can be reused."""
     found = {}
     for path in paths:
