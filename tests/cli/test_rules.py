@@ -83,7 +83,7 @@ def test_what_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.parent.mkdir(parents=True)
     table = [
         ("", "a | sh", "is not a rule"),
-        ("", "npm\u200b test", "holds an invisible character"),
+        ("", "npm\u200b test", "contains an invisible character"),
         ("[commands]\nallow = [", "npm test", "invalid value"),
         ("[commands]\nalow = []", "npm test", "unknown key"),
     ]

@@ -36,7 +36,7 @@ def test_show(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["sandbox.enabled"] == ["sandbox.enabled", "true", "default"]
     assert rows["commands.deny"][-1] == ".pinfold/settings.toml:3"
     assert set(rows) == {key.name for key in TABLE} | {"note:"}
-    assert "`curl` in `commands.allow` is not believed" in out
+    assert "`curl` in `commands.allow` has no effect" in out
     assert "\x1b" not in out
 
 
@@ -108,7 +108,7 @@ def test_validate_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("s.toml", {"line": 2, "column": 1, "message": "unknown key `sandbox.auto_alow`"}),
         ("bytes.toml", {"line": 2, "message": "is not UTF-8", "help": "save it as UTF-8"}),
         ("host.toml", {"line": 2, "column": 9}),
-        ("none.toml", {"message": "there is no such settings file", "help": ""}),
+        ("none.toml", {"message": "this settings file does not exist", "help": ""}),
     ]
     for name, told in table:
         assert main(["settings", "validate", "--json", f"{home}/{name}"]) == 2

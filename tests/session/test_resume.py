@@ -109,7 +109,7 @@ def test_what_a_file_or_the_environment_said_holds_again(world: World) -> None:
         assert session.settings.network.access == "none"
         assert session.policy.type is PolicyType.WORKSPACE_READONLY
     file.unlink()
-    with pytest.raises(pinfold.PolicyError, match="no such settings file"):
+    with pytest.raises(pinfold.PolicyError, match="this settings file does not exist"):
         world.opened(resume=ended)
 
 

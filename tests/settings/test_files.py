@@ -104,8 +104,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     write(tmp_path, "file", "")
     table = [
         ("directory", "is a directory"),
-        ("fifo", "is not a plain file"),
-        ("dangling", "is a link that leads nowhere"),
+        ("fifo", "is not a regular file"),
+        ("dangling", "is a symbolic link to a file that does not exist"),
         ("loop", "cannot be read"),
         ("file/below", "cannot be read"),
     ]
@@ -113,7 +113,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         with pytest.raises(PolicyError, match=message) as raised:
             load(Sources(user=f"{tmp_path}/{name}"), shape)
         assert raised.value.help
-    with pytest.raises(PolicyError, match="is not a plain file"):
+    with pytest.raises(PolicyError, match="is not a regular file"):
         read_text("/dev/zero")
     assert read_text(f"{tmp_path}/missing") is None
 
@@ -122,7 +122,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_entered(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "closed", 0o600)
     for name in ("closed/settings.toml", "closed/.pinfold/settings.toml"):
-        with pytest.raises(PolicyError, match="cannot be entered, so nobody knows whether") as raised:
+        with pytest.raises(PolicyError, match="cannot be entered, so pinfold cannot tell whether") as raised:
             read_text(f"{tmp_path}/{name}")
         assert raised.value.where == f"{tmp_path}/closed"
         assert raised.value.help == f"chmod u+rx {tmp_path}/closed"
@@ -142,7 +142,7 @@ def test_missing_files_are_fine_unless_named(tmp_path: Path) -> None:
         ),
         shape,
     )
-    with pytest.raises(PolicyError, match="there is no such settings file"):
+    with pytest.raises(PolicyError, match="this settings file does not exist"):
         load(Sources(user=f"{tmp_path}/u", user_required=True), shape)
 
 
@@ -151,7 +151,7 @@ def test_a_project_file_cannot_lead_out(tmp_path: Path) -> None:
     secret = write(tmp_path, "secret", "password")
     os.makedirs(tmp_path / "root/.pinfold")
     os.symlink(secret, tmp_path / "root/.pinfold/settings.toml")
-    with pytest.raises(PolicyError, match="leads out of the project") as caught:
+    with pytest.raises(PolicyError, match="outside the project") as caught:
         load(Sources(projects=(f"{tmp_path}/root",)), shape)
     assert "password" not in caught.value.excerpt
     os.unlink(tmp_path / "root/.pinfold/settings.toml")
@@ -167,7 +167,7 @@ def test_managed_files_must_be_roots(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
     load(sources, shape)
     os.chmod(path, 0o664)
-    with pytest.raises(PolicyError, match="can be written by others than root"):
+    with pytest.raises(PolicyError, match="is writable by users other than root"):
         load(sources, shape)
     os.chmod(path, 0o644)
     os.chown(path, 1000, 0)
@@ -175,12 +175,12 @@ def test_managed_files_must_be_roots(tmp_path: Path) -> None:
         load(sources, shape)
     os.chown(path, 0, 0)
     os.chmod(tmp_path, 0o777)
-    with pytest.raises(PolicyError, match="can be written by others"):
+    with pytest.raises(PolicyError, match="is writable by users other"):
         load(sources, shape)
     os.chmod(tmp_path, 0o755)
     os.mkdir(tmp_path / "managed.d")
     os.chmod(tmp_path / "managed.d", 0o777)
-    with pytest.raises(PolicyError, match="can be written by others"):
+    with pytest.raises(PolicyError, match="is writable by users other"):
         load(sources, shape)
 
 

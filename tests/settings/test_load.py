@@ -125,7 +125,7 @@ def test_grants_come_from_trusted_layers(tmp_path: Path) -> None:
     assert len(settings.notices) == 2
     told = settings.notices[1]
     assert told.startswith(
-        f"{tmp_path}/root/.pinfold/settings.toml:2: `curl` in `commands.allow` is not believed"
+        f"{tmp_path}/root/.pinfold/settings.toml:2: `curl` in `commands.allow` has no effect"
     )
     assert "~/.config/pinfold/settings.toml" in told
 
@@ -331,12 +331,12 @@ ERRORS = [
     ("commands = 1", "`commands` must be a table", 1),
     ("\n[[hooks]]\n[[hooks]]", "`hooks` must be a table", 2),
     # types
-    ("[sandbox]\nenabled = 'true'", "must be true or false, not a text; write it without quotes", 2),
+    ("[sandbox]\nenabled = 'true'", "must be true or false, not a string; write it without quotes", 2),
     ("[sandbox]\nenabled = 1", "must be true or false, not a number", 2),
     ("mode = 'auto'", "`mode` cannot be `auto`", 1),
     ("mode = ['use_allowlist']", "`mode` cannot be a list", 1),
-    ("[commands]\nallow = 'npm'", "`commands.allow` must be a list, not a text", 2),
-    ("[commands]\nallow = [\n 'npm',\n 1]", "must be a text, not a number", 4),
+    ("[commands]\nallow = 'npm'", "`commands.allow` must be a list, not a string", 2),
+    ("[commands]\nallow = [\n 'npm',\n 1]", "must be a string, not a number", 4),
     ("[commands]\nallow = ['']", "an entry is empty", 2),
     ("[limits]\ntimeout = '10 minutes'", "`10 minutes` is not a duration", 2),
     ("[limits]\ntimeout = nan", "out of range", 2),
@@ -350,17 +350,17 @@ ERRORS = [
     ("[network]\npublish = [80, 70000]", "a port must be", 2),
     ("[network]\nallow = ['https://x.example']", "is not a host", 2),
     ("[environment]\nset = {'A B' = '1'}", "`A B` is not a variable name", 2),
-    ("[environment]\nset = {A = 5}", "must be a text, not a number", 2),
-    ("[filesystem]\nhide = ['$HOME/secrets']", "no variables are filled in", 2),
-    ("[filesystem]\nwrite = ['x', '${XDG_CACHE_HOME}']", "no variables are filled in", 2),
-    ("[filesystem]\nread = ['~bob/x']", "is nobody's home", 2),
-    ("[filesystem]\nprotect = ['$HOME']", "`$HOME`: no variables are filled in", 2),
-    ("[network]\nunix_sockets = ['$XDG_RUNTIME_DIR/bus']", "no variables are filled in", 2),
+    ("[environment]\nset = {A = 5}", "must be a string, not a number", 2),
+    ("[filesystem]\nhide = ['$HOME/secrets']", "environment variables are not expanded here", 2),
+    ("[filesystem]\nwrite = ['x', '${XDG_CACHE_HOME}']", "environment variables are not expanded here", 2),
+    ("[filesystem]\nread = ['~bob/x']", "only your own home", 2),
+    ("[filesystem]\nprotect = ['$HOME']", "`$HOME`: environment variables are not expanded here", 2),
+    ("[network]\nunix_sockets = ['$XDG_RUNTIME_DIR/bus']", "environment variables are not expanded here", 2),
     ("[environment]\nset = ['A']", "must be a table, not a list", 2),
-    ("[violations]\nignore = {npm = 'x'}", "must be a list of texts", 2),
+    ("[violations]\nignore = {npm = 'x'}", "must be a list of strings", 2),
     # layers
-    ("[admin]\nauto_run = 'disabled'", "`admin.auto_run` may stand only in a managed file", 2),
-    ("[commands]\nsafe = ['rm']", "`commands.safe` may stand only in a managed file", 2),
+    ("[admin]\nauto_run = 'disabled'", "`admin.auto_run` may be set only in a managed file", 2),
+    ("[commands]\nsafe = ['rm']", "`commands.safe` may be set only in a managed file", 2),
     # rules
     ("[[rule]]\ncommand = 'x'", "a rule needs `decision`", 1),
     ("[[rule]]\ndecision = 'allow'", "a rule needs `command`", 1),
@@ -374,8 +374,8 @@ ERRORS = [
         3,
     ),
     # what cannot be seen
-    ("[commands]\nallow = ['npm\u200b test']", "holds an invisible character, U+200B", 2),
-    ("[sandbox]\nexcluded_commands = ['a\u202eb']", "holds an invisible character, U+202E", 2),
+    ("[commands]\nallow = ['npm\u200b test']", "contains an invisible character, U+200B", 2),
+    ("[sandbox]\nexcluded_commands = ['a\u202eb']", "contains an invisible character, U+202E", 2),
 ]
 
 
@@ -427,7 +427,7 @@ def test_a_broken_layer_is_never_an_empty_one(tmp_path: Path) -> None:
 
 def test_invisible_characters_in_restrictions_are_told(tmp_path: Path) -> None:
     settings = layered(tmp_path, user="[commands]\ndeny = ['rm\u200b']")
-    assert "`rm\\u200b` in `commands.deny` holds an invisible character, U+200B" in settings.notices[0]
+    assert "`rm\\u200b` in `commands.deny` contains an invisible character, U+200B" in settings.notices[0]
 
 
 def test_warnings(tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_warnings(tmp_path: Path) -> None:
     settings = layered(tmp_path / "hook", user="[hooks]\nbefore_command = ['~/ok', '/ok', ['no', 'x']]")
     assert ["the hook `no` is not an absolute path" in line for line in warnings(settings)] == [True]
     settings = layered(tmp_path / "twice", user="[commands]\nallow = ['npm', 'npm']")
-    assert "`npm` is twice in `commands.allow`" in settings.notices[0]
+    assert "`npm` is listed twice in `commands.allow`" in settings.notices[0]
 
 
 def test_notices_cannot_disturb_a_terminal(tmp_path: Path) -> None:

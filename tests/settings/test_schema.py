@@ -115,7 +115,7 @@ def test_good_files(data: dict[str, Any]) -> None:
     load(Sources(user_values=data), shape)
 
 
-BEYOND = ("may stand only", "is not a rule", "invisible", "is not a duration", "`$HOME`")
+BEYOND = ("may be set only", "is not a rule", "invisible", "is not a duration", "`$HOME`")
 """What a schema cannot say."""
 
 

@@ -88,7 +88,7 @@ def test_outer_settings_of_others_are_not_looked_at(home: Path) -> None:
         os.chown(foreign, NOBODY, NOBODY)
         settings = load(usual(home, "shared/mine"), shape)
         assert settings.commands.deny == ()
-        assert settings.notices == (f"{path}: is not looked at: it belongs to another user",)
+        assert settings.notices == (f"{path}: is ignored: it belongs to another user",)
         os.chown(foreign, 0, 0)
     # nor can they break anything
     os.unlink(path)

@@ -176,7 +176,7 @@ def _one_file(path: str) -> SettingsLayer:
 
     text = read_text(path)
     if text is None:
-        raise PolicyError("there is no such settings file", where=visible(path))
+        raise PolicyError("this settings file does not exist", where=visible(path))
     return read_layer(parse(layer_of(path), path, text))
 
 

@@ -38,7 +38,7 @@ def add_host(path: str, key: str, text: str, check: Callable[[str], None]) -> bo
     try:
         check(text)
     except ValueError as error:
-        raise PolicyError(f"`{visible(text[:80])}` names no host: {visible(str(error))}") from None
+        raise PolicyError(f"`{visible(text[:80])}` is not a host: {visible(str(error))}") from None
     section, name = key.split(".")
     return _change(path, lambda before: edit.add_entry(before, section, name, text))
 

@@ -208,4 +208,4 @@ def _proven(text: str, data: dict[str, Any], section: str, name: str, entries: o
 
 
 def _cannot() -> PolicyError:
-    return PolicyError("the file is written in a way that cannot be edited safely", help="edit it by hand")
+    return PolicyError("pinfold cannot edit this file safely", help="edit it by hand")

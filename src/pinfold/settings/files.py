@@ -16,7 +16,7 @@ from pinfold.model.escape_text import visible
 
 LARGEST = 1_000_000
 """Bytes; the largest sensible settings file is a hundredth of it."""
-MENDING = "make it a file that you can read, or have it taken away"
+MENDING = "make the file readable for you, or remove it"
 """Nothing is run without it: what is not read may be what narrows."""
 EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
 
@@ -30,17 +30,17 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         if os.path.islink(path):  # not whether anything is there: it may have been made since
-            raise _trouble(path, "is a link that leads nowhere", MENDING) from None
+            raise _trouble(path, "is a symbolic link to a file that does not exist", MENDING) from None
         return None
     except OSError as error:
         closed = _closed_above(path) if isinstance(error, PermissionError) else ""
         if closed:
-            why = f"cannot be entered, so nobody knows whether {os.path.relpath(path, closed)} is in it"
+            why = f"cannot be entered, so pinfold cannot tell whether {os.path.relpath(path, closed)} exists"
             raise _trouble(closed, visible(why), f"chmod u+rx {visible(closed)}") from None
         why = (error.strerror or str(error)).lower()
         raise _trouble(path, f"cannot be read: {why}", MENDING) from None
     except ValueError:
-        raise _trouble(path, "has a NUL character in its name") from None
+        raise _trouble(path, "its name contains a NUL character") from None
     try:
         return _decoded(path, _contents(path, descriptor, root, owned))
     finally:
@@ -129,10 +129,14 @@ def write_text(path: str, text: str) -> None:
 def _contents(path: str, descriptor: int, root: str, owned: bool) -> bytes:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
-        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
-        raise _trouble(path, f"is {kind}", "a plain file is expected here")
+        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a regular file"
+        raise _trouble(path, f"is {kind}", "put a regular file there")
     if root and not _is_beneath(os.path.realpath(path), os.path.realpath(root)):
-        raise _trouble(path, "is a link that leads out of the project", "put the file itself there")
+        raise _trouble(
+            path,
+            ("is a symbolic link to a file outside the project"),
+            "replace the link with the file itself",
+        )
     if owned:
         _require_owned(path, facts)
         parent = os.path.dirname(path)
@@ -162,7 +166,7 @@ def _require_owned(path: str, facts: os.stat_result) -> None:
     if facts.st_uid != 0:
         raise _trouble(path, "does not belong to root", f"sudo chown root {path}")
     if facts.st_mode & 0o022:
-        raise _trouble(path, "can be written by others than root", f"sudo chmod go-w {path}")
+        raise _trouble(path, "is writable by users other than root", f"sudo chmod go-w {path}")
 
 
 def _closed_above(path: str) -> str:

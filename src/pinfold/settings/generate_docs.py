@@ -20,36 +20,37 @@ _HEAD = """\
 <!-- Made by `python -m pinfold.settings.generate_docs` from src/pinfold/settings/keys.py; do not edit. -->
 
 Settings are TOML. `pinfold settings show` prints every value in force with the file and line it came from
-(of the lists that are shipped only how long they are; `--json` has them whole), `pinfold settings validate` checks a
-file, `pinfold settings schema` prints the JSON Schema.
+(of shipped lists only their length; `--json` prints them whole), `pinfold settings validate` checks a file,
+`pinfold settings schema` prints the JSON Schema.
 
 ## Layers
 
 | layer | where | what it may do |
 |---|---|---|
-| managed | `/etc/pinfold/managed.toml`, `/etc/pinfold/managed.d/*.toml` | caps: others may only narrow what it sets |
-| command line | flags, `PINFOLD_POLICY`, `PINFOLD_MODE`, `PINFOLD_NETWORK` | holds against the user file; adds to lists |
+| managed | `/etc/pinfold/managed.toml`, `/etc/pinfold/managed.d/*.toml` | sets caps: other layers may only narrow what it sets |
+| command line | flags, `PINFOLD_POLICY`, `PINFOLD_MODE`, `PINFOLD_NETWORK` | overrides the user file; adds to lists |
 | user | `~/.config/pinfold/settings.toml`, or `--settings FILE` | anything managed leaves open |
 | project-local | `.pinfold/settings.local.toml` | narrow only |
 | project | `.pinfold/settings.toml` | narrow only |
 
-- **One value**: the one in force is managed's, or a narrower one from below. What a project offers that is wider
-  is not believed, and a notice says so. Where a project puts up a fence and you have none, commands inside ask too.
-- **Grants** (lists that let more through): managed's list replaces all others; otherwise the command line's and
-  the user's entries. A project cannot add to them.
-- **Restrictions** (lists that let less through): the entries of all layers count.
-- Several managed files are one layer: the narrower value holds, lists unite.
-- A project is the nearest repository around the working directory, or that directory; one in a directory that
-  everybody works in, as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
+- **One value**: managed's value is in force, or a narrower one of a lower layer. A wider value in a project's file
+  has no effect, and a notice says so. If a project turns the sandbox on and you turned it off, sandboxed commands
+  ask too.
+- **Grants** (lists that allow more): managed's list replaces all others; otherwise the entries of the command line
+  and the user count. A project cannot add to them.
+- **Restrictions** (lists that allow less): the entries of all layers count.
+- Several managed files are one layer: the narrower value is in force, and lists are joined.
+- A project is the nearest repository around the working directory, or that directory; a repository in a
+  directory that all users share, such as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
   directory, are project files too, unless they belong to another user.
 - A broken, unreadable or misspelt file is an error, never an empty file. A managed file must belong to root and
-  be writable by nobody else.
+  only root may be able to write it.
 - A relative path in a grant starts at the first project root; in a restriction it holds in every root, or, from
-  a project's file, in that project. `~` is the home directory; variables are not filled in.
+  a project's file, in that project. `~` is the home directory; environment variables are not expanded.
 - Durations are written `"90s"`, `"10m"`, `"1h30m"`; sizes `"512MB"` (thousands) or `"2GiB"` (1024); `""` is no
   limit.
 
-Which of two values is the narrower is told for each key below.
+The column "narrower" below says which of two values is the narrower one.
 """
 
 _RULES = """\

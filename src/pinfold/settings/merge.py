@@ -153,8 +153,8 @@ def _close_over_hidden(merged: MergedSettings, layers: Sequence[SettingsLayer]) 
     for entry in _of(layers, "sandbox.allow_unsandboxed"):
         if entry.value and entry.layer != "default":
             merged.notices.append(
-                f"{shown_origin(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
-                f" {shown_origin(held.origin)} hides or protects something from every command"
+                f"{shown_origin(entry.origin)}: `sandbox.allow_unsandboxed = true` has no effect:"
+                f" {shown_origin(held.origin)} hides or protects files from every command"
             )
 
 
@@ -181,14 +181,14 @@ def _close_exclusions(merged: MergedSettings) -> None:
 
 def _capped(key: Key, entry: WrittenValue, managed: WrittenValue) -> str:
     return (
-        f"{shown_origin(entry.origin)}: `{key.name} = {shown(entry.value)}` is not used:"
+        f"{shown_origin(entry.origin)}: `{key.name} = {shown(entry.value)}` has no effect:"
         f" the administrator limits it to `{shown(managed.value)}` ({shown_origin(managed.origin)})"
     )
 
 
 def _managed_instead(key: Key, entries: list[WrittenValue]) -> str:
     return (
-        f"{shown_origin(entries[0].origin)}: {_listed(entries)} in `{key.name}` is not used:"
+        f"{shown_origin(entries[0].origin)}: {_listed(entries)} in `{key.name}` has no effect:"
         " the administrator's list replaces it"
     )
 
@@ -198,7 +198,7 @@ def _not_believed(key: Key, entries: list[WrittenValue]) -> str:
     if key.is_scalar:
         what = f"`{key.name} = {shown(entries[0].value)}`"
     return (
-        f"{shown_origin(entries[0].origin)}: {what} is not believed: a project can only narrow;"
+        f"{shown_origin(entries[0].origin)}: {what} has no effect: a project's file can only narrow;"
         " if you want it, put it in your own settings (~/.config/pinfold/settings.toml)"
     )
 
@@ -295,8 +295,8 @@ def _empty(merged: MergedSettings, control: str, name: str) -> None:
     entries, closed = merged.lists.get(name), merged.scalars[control]
     if entries:
         merged.notices.append(
-            f"{shown_origin(entries[0].origin)}: `{name}` is not used: `{control}` is `{shown(closed.value)}`"
-            f" ({shown_origin(closed.origin)})"
+            f"{shown_origin(entries[0].origin)}: `{name}` has no effect: `{control}` is"
+            f" `{shown(closed.value)}` ({shown_origin(closed.origin)})"
         )
         merged.lists[name] = ()
 
@@ -319,7 +319,7 @@ def _put(merged: MergedSettings, control: str, name: str, value: object) -> None
     was, entry = merged.scalars[name], merged.scalars[control]
     if was.layer != "default":
         merged.notices.append(
-            f"{shown_origin(was.origin)}: `{name} = {shown(was.value)}` is not used:"
+            f"{shown_origin(was.origin)}: `{name} = {shown(was.value)}` has no effect:"
             f" `{control}` is `{shown(entry.value)}` ({shown_origin(entry.origin)})"
         )
     merged.scalars[name] = WrittenValue(value, entry.document, entry.path)

@@ -104,7 +104,7 @@ def _read_section(layer: SettingsLayer, section: str, values: object) -> None:
 def _read_key(layer: SettingsLayer, key: Key, value: object) -> None:
     document, path = layer.document, key.path
     if key.who is WrittenBy.MANAGED and document.layer not in ("managed", "default", "session"):
-        raise document.error(path, f"`{key.name}` may stand only in a managed file", key=True)
+        raise document.error(path, f"`{key.name}` may be set only in a managed file", key=True)
     try:
         if key.is_scalar:
             layer.scalars[key.name] = WrittenValue(check_scalar(key, value), document, path)
@@ -128,14 +128,12 @@ def _add(layer: SettingsLayer, entries: list[WrittenValue], key: Key, entry: Wri
     spelled = (key.name, repr(entry.value))
     if spelled in layer.seen:
         layer.notices.append(
-            f"{shown_origin(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`"
+            f"{shown_origin(entry.origin)}: `{visible(str(entry.value))}` is listed twice in `{key.name}`"
         )
     layer.seen.add(spelled)
     if layer.document.layer in PROJECT_LAYERS and len(layer.seen) > MOST_OF_A_PROJECT:
-        message = f"a project's file may have {MOST_OF_A_PROJECT:,} entries, and this is one more"
-        raise layer.document.error(
-            entry.path, message, "write fewer rules, or put them into your own settings"
-        )
+        message = f"a project's file may have at most {MOST_OF_A_PROJECT:,} entries"
+        raise layer.document.error(entry.path, message, "use fewer rules, or put them into your own settings")
     entries.append(entry)
 
 
@@ -144,16 +142,16 @@ def _look_for_invisible(layer: SettingsLayer, key: Key, text: str, path: Path) -
     found = first_invisible(text)
     if not found:
         return
-    message = f"`{visible(text)}` in `{key.name}` holds an invisible character, {found}"
+    message = f"`{visible(text)}` in `{key.name}` contains an invisible character, {found}"
     if key.narrows is Direction.GRANT and key.kind in (ValueKind.RULES, ValueKind.HOSTS):
-        raise layer.document.error(path, message, "remove the character, or write the entry anew")
+        raise layer.document.error(path, message, "remove the character, or type the entry again")
     layer.notices.append(f"{shown_origin(layer.document.origin(path))}: {message}")
 
 
 def _look_for_everything(layer: SettingsLayer, key: Key, text: str, path: Path) -> None:
     """Every host at once is `network.access`, which the administrator can cap."""
     if key.narrows is Direction.GRANT and key.kind is ValueKind.HOSTS and text.partition(":")[0] == "*":
-        message = f"`{visible(text[:60])}` in `{key.name}` would be every host"
+        message = f"`{visible(text[:60])}` in `{key.name}` would allow every host"
         raise layer.document.error(path, message, 'name the hosts, or set `network.access` to "all"')
 
 
@@ -182,7 +180,7 @@ def _read_rule(layer: SettingsLayer, table: dict[str, object], path: Path) -> No
             raise document.error(path, f"a rule needs `{name}`", RULE_KEYS[name], key=True)
     for name in ("decision", "command", "reason"):
         if not isinstance(table.get(name, ""), str):
-            raise document.error((*path, name), f"`{name}` of a rule must be a text", RULE_KEYS[name])
+            raise document.error((*path, name), f"`{name}` of a rule must be a string", RULE_KEYS[name])
     decision, command = str(table["decision"]), str(table["command"])
     if decision not in DECISIONS:
         message = f"`decision` cannot be `{visible(decision[:60])}`"

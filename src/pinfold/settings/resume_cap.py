@@ -65,7 +65,7 @@ def _hold_scalar(merged: MergedSettings, key: Key, before: WrittenValue) -> None
     if key.rank(before.value) < key.rank(now.value):
         merged.scalars[key.name] = before
         merged.notices.append(
-            f"`{key.name} = {shown(now.value)}` is not used: this session had `{shown(before.value)}`"
+            f"`{key.name} = {shown(now.value)}` has no effect: this session had `{shown(before.value)}`"
         )
 
 
@@ -79,7 +79,7 @@ def _hold_list(merged: MergedSettings, key: Key, before: list[WrittenValue]) -> 
     kept = tuple(entry for entry in now if entry.value in had)
     if len(kept) < len(now):
         lost = ", ".join(f"`{shown(entry.value)}`" for entry in now if entry not in kept)
-        merged.notices.append(f"{shown(lost)} of `{key.name}` is not used: this session did not have it")
+        merged.notices.append(f"{shown(lost)} of `{key.name}` has no effect: this session did not have it")
     merged.lists[key.name] = kept
 
 

@@ -175,7 +175,7 @@ def _outer_layer(name: str, path: str, root: str) -> SettingsLayer | None:
         return None
     if is_own(path):
         return _layer(name, path, root)
-    notice = f"{visible(path)}: is not looked at: it belongs to another user"
+    notice = f"{visible(path)}: is ignored: it belongs to another user"
     return SettingsLayer(Document(name, "", "", {}, root), {}, {}, [], [notice])
 
 
@@ -187,7 +187,7 @@ def _user(sources: Sources) -> SettingsLayer | None:
         return None
     layer = _layer("user", sources.user)
     if layer is None and sources.user_required:
-        raise PolicyError("there is no such settings file", where=visible(sources.user))
+        raise PolicyError("this settings file does not exist", where=visible(sources.user))
     return layer
 
 

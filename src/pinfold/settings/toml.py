@@ -137,9 +137,9 @@ def _in_toml(message: str) -> str:
 
 def _syntax_help(message: str, rest: str) -> str:
     if "overwrite" in message or "twice" in message:
-        return "it is written twice; keep one of them"
+        return "it is defined twice; keep one of the two"
     if message.startswith("invalid value") and rest[:1].isalpha():
-        return 'texts are written in quotes: "..."'
+        return 'strings are written in quotes: "..."'
     return ""
 
 

@@ -105,7 +105,7 @@ def _at(step: str | int, check: Callable[[object, str], object], value: object, 
 
 def _told(value: object) -> str:
     """What a value is, in the words of TOML."""
-    names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
+    names = {bool: "true or false", str: "a string", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), "a table" if isinstance(value, dict) else "a date")
 
 
@@ -157,11 +157,11 @@ def _number(key: Key, value: object, made: type, help: str) -> object:
 
 def _text(value: object, _: str = "") -> object:
     if not isinstance(value, str):
-        raise BadValue(f"must be a text, not {_told(value)}", 'write it in quotes: "..."')
+        raise BadValue(f"must be a string, not {_told(value)}", 'write it in quotes: "..."')
     if not value.strip():
         raise BadValue("an entry is empty", "remove it")
     if "\0" in value:
-        raise BadValue("an entry holds a NUL character")
+        raise BadValue("an entry contains a NUL character")
     return value
 
 
@@ -177,10 +177,13 @@ def _listed_path(value: object, key: str) -> object:
     otherwise would be silently about another path."""
     text = str(_text(value))
     if re.match(SOMEBODYS, text):
-        raise BadValue(f"`{visible(text[:60])}` is nobody's home", "`~` is your own; write the whole path")
+        raise BadValue(
+            (f"`{visible(text[:60])}`: only your own home, `~`, is expanded"), "write the whole path"
+        )
     if re.match(VARIABLE, text) or (key != SOCKETS and re.fullmatch(rf"\${_NAME}", text)):
         raise BadValue(
-            f"`{visible(text[:60])}`: no variables are filled in", "write `~/...`, or the whole path"
+            f"`{visible(text[:60])}`: environment variables are not expanded here",
+            ("write `~/...`, or the whole path"),
         )
     return text
 
@@ -211,15 +214,15 @@ def _variable(value: object, name: str) -> object:
     if not re.fullmatch(_NAME, name):
         raise BadValue(f"`{visible(name[:60])}` is not a variable name")
     if not isinstance(value, str):
-        raise BadValue(f"must be a text, not {_told(value)}", 'write it in quotes: "..."')
+        raise BadValue(f"must be a string, not {_told(value)}", 'write it in quotes: "..."')
     if "\0" in value:
-        raise BadValue("an entry holds a NUL character")
+        raise BadValue("an entry contains a NUL character")
     return value
 
 
 def _texts(value: object, _: str) -> object:
     if not isinstance(value, list):
-        raise BadValue(f"must be a list of texts, not {_told(value)}")
+        raise BadValue(f"must be a list of strings, not {_told(value)}")
     return tuple(_at(index, _text, text, "") for index, text in enumerate(value))
 
 
@@ -228,7 +231,7 @@ def _path(_: Key, value: object) -> object:
         return value
     text = str(_text(value))
     if not text.startswith(("/", "~")):
-        raise BadValue("must begin with / or ~", "a relative path would depend on where you are")
+        raise BadValue("must begin with / or ~", "a relative path would depend on the current directory")
     return text
 
 
@@ -238,7 +241,7 @@ def _proxy(key: Key, value: object) -> object:
     text = str(_text(value))
     if "@" in text:
         raise BadValue(
-            f"`{key.name}` has no place for a password", "put `USER:PASSWORD` into PINFOLD_PROXY_CREDENTIALS"
+            f"`{key.name}` cannot contain a password", "put `USER:PASSWORD` into PINFOLD_PROXY_CREDENTIALS"
         )
     if not re.fullmatch(PROXY, text):
         shown = visible(text[:60])

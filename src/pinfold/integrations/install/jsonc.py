@@ -225,5 +225,5 @@ def _shifted(written: str, indent: str) -> str:
 def _proven(text: str, wanted: object) -> str:
     """INVARIANT: an edit changes what it is to change and nothing else, or it is refused."""
     if parse(text).value != wanted:
-        raise PolicyError("the file is written in a way that cannot be edited safely", help="edit it by hand")
+        raise PolicyError("pinfold cannot edit this file safely", help="edit it by hand")
     return text
