@@ -793,14 +793,14 @@ def test_what_waits_in_the_gate_is_ended_when_memory_is_short() -> None:
             await heavy.tunnel("a.test", flooding)
             light = await world.connect()
             await light.tunnel("a.test", port)
-            (way,) = world.gate._of_one["7.1"]
+            (way,) = world.gate._by_command["7.1"]
             await until(lambda: sum(map(memory_of, way.sockets)) > 1 << 18)
             world.gate.buffers = Buffers(lambda: True, lambda: 1 << 18)
             (told,) = await world.recorded()
             assert (told.tag, told.why) == ("7.1", "busy") and "TCP buffers" in told.message
             await light.say(b"\0ping")
             assert await light.hear(5) == b"\0ping"
-            await until(lambda: "7.1" not in world.gate._of_one)
+            await until(lambda: "7.1" not in world.gate._by_command)
 
     run(test())
 
@@ -904,7 +904,7 @@ def test_closing_the_gate_breaks_everything_off() -> None:
 def test_a_carried_connection_goes_to_the_name_its_address_stands_for() -> None:
     async def test() -> None:
         async with server(echo) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
-            address = world.gate.stand_ins.address_of("a.test", 0)
+            address = world.gate.fake_addresses.address_of("a.test", 0)
             assert address is not None
             way = await world.gate.open(address, port, "tag")
             assert (way.host, way.refusal) == ("a.test", None)

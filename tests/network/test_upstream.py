@@ -73,4 +73,4 @@ def test_what_cannot_be_used_is_told_without_its_password(text: str) -> None:
     ],
 )
 def test_who_is_reached_without_it(entry: str, host: str, port: int, is_direct: bool) -> None:
-    assert Upstream("p", 1, direct=(entry,)).leads_to(host, port) is not is_direct
+    assert Upstream("p", 1, direct=(entry,)).is_used_for(host, port) is not is_direct

@@ -36,16 +36,16 @@ class GateConnection:
         """Whether the program asked its server for TLS, in another protocol."""
         self.is_joined = False
         """Whether the program's connect is done: what is refused from then on its warden does not know."""
-        self.is_told = False
+        self.is_reported = False
         """Whether it was recorded."""
-        self.tell: Callable[[GateConnection], None] = lambda _: None
+        self.report: Callable[[GateConnection], None] = lambda _: None
         """Records it."""
         self.sent = self.received = 0
         self._start = monotonic()
 
     @property
     def client(self) -> socket.socket:
-        return _there(self._client)
+        return _present(self._client)
 
     @client.setter
     def client(self, sock: socket.socket) -> None:
@@ -53,13 +53,13 @@ class GateConnection:
 
     @property
     def server(self) -> socket.socket:
-        return _there(self._server)
+        return _present(self._server)
 
     @server.setter
     def server(self, sock: socket.socket) -> None:
         self._server = sock
 
-    def lead_to(
+    def set_server(
         self, sock: socket.socket, address: str, early: bytes = b"", via: UpstreamProxy | None = None
     ) -> None:
         self.server, self.address, self.early, self.via = sock, address, early, via
@@ -67,7 +67,7 @@ class GateConnection:
     def refuse(self, refusal: Refusal) -> None:
         """Refuses what passes, and records that before the program sees it: it may be its last deed."""
         self.refusal = refusal
-        self.tell(self)
+        self.report(self)
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
@@ -80,20 +80,20 @@ class GateConnection:
 
     @property
     def outcome(self) -> ConnectionOutcome:
-        no = self.refusal
+        refusal = self.refusal
         return ConnectionOutcome(
             face=self.face,
             host=self.host,
             port=self.port,
-            verdict=Verdict.DENY if no else self.ruling.verdict,
-            message=no.message if no else self.ended or self.ruling.message,
-            rule=no.rule if no else self.ruling.rule,
-            answered=no.answered if no else "",
-            asked_at=no.asked_at if no else "",
-            remedy=no.remedy if no else "" if self.ended else self.ruling.remedy,
+            verdict=Verdict.DENY if refusal else self.ruling.verdict,
+            message=refusal.message if refusal else self.ended or self.ruling.message,
+            rule=refusal.rule if refusal else self.ruling.rule,
+            answered=refusal.answered if refusal else "",
+            asked_at=refusal.asked_at if refusal else "",
+            remedy=refusal.remedy if refusal else "" if self.ended else self.ruling.remedy,
             is_left=self.is_left,
             is_late=self.is_joined,
-            why=no.why.code if no else "",
+            why=refusal.why.code if refusal else "",
             tag=self.tag,
             address=self.address,
             sent=self.sent,
@@ -118,7 +118,7 @@ class GateConnection:
             sock.close()
 
 
-def _there(sock: socket.socket | None) -> socket.socket:
+def _present(sock: socket.socket | None) -> socket.socket:
     if sock is None:
         raise InternalError("a connection was used before it was there")
     return sock

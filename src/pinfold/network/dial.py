@@ -18,7 +18,7 @@ from pinfold.model.hosts import canonical, is_address, special_kind
 from pinfold.network.dns_lookup import LookUp, LookUpQueue
 from pinfold.network.host_decision import Decide, HostDecision
 from pinfold.network.limits import GateLimits
-from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
+from pinfold.network.proxy_echo import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, UpstreamProxy, open_tunnel
 from pinfold.network.wildcard_budget import WildcardBudget
@@ -51,56 +51,56 @@ class Dialer:
         is_own: Callable[[str], bool],
         limits: GateLimits,
         upstream: Upstream | None = None,
-        breadth: WildcardBudget | None = None,
+        wildcard_budget: WildcardBudget | None = None,
     ) -> None:
         self._decide, self._look_ups, self._is_own = decide, LookUpQueue(look_up), is_own
         self._limits, self._upstream = limits, upstream
-        self._breadth = breadth or WildcardBudget()
+        self._wildcard_budget = wildcard_budget or WildcardBudget()
         self._near: set[str] = set()
         """Addresses that have answered at once."""
         self._has_refused_tunnel = False
         """The proxy has refused CONNECT to port 80."""
-        self.is_proxy_telling = False
+        self.has_echoed_credentials = False
         """The proxy has sent its credentials back: it gets no more requests that a program wrote."""
 
     async def dial(
         self, host: str, port: int, ruling: HostDecision, tag: str, *, is_plain: bool = False
     ) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
-        if not self._breadth.has_room(ruling.rule, host, time.time()):
+        if not self._wildcard_budget.has_room(ruling.rule, host, time.time()):
             many = f"too many different names below `{ruling.rule}` were asked for"
-            if self._breadth.trouble:
-                return Refusal(RefusalKind.DENIED, self._breadth.trouble, ruling.rule)
+            if self._wildcard_budget.trouble:
+                return Refusal(RefusalKind.DENIED, self._wildcard_budget.trouble, ruling.rule)
             return Refusal(RefusalKind.DENIED, many, ruling.rule, remedy=f"name {host} itself")
-        if upstream := self._leading_to(host, port):
+        if upstream := self._upstream_for(host, port):
             if upstream.trouble:
                 return Refusal(RefusalKind.UNREACHABLE, upstream.trouble)
             return await self._dial_upstream(upstream, host, port, tag, is_plain=is_plain)
         addresses = await self._addresses(host, tag)
         if isinstance(addresses, Refusal):
             return addresses
-        fine = await self.judge(host, addresses, port, ruling, tag)
+        fine = await self.allowed_addresses(host, addresses, port, ruling, tag)
         return fine if isinstance(fine, Refusal) else await self._connect(host, port, fine)
 
-    def _leading_to(self, host: str, port: int) -> Upstream | None:
+    def _upstream_for(self, host: str, port: int) -> Upstream | None:
         """The proxy that a host is reached by."""
         upstream = self._upstream
-        return upstream if upstream and not special_kind(host) and upstream.leads_to(host, port) else None
+        return upstream if upstream and not special_kind(host) and upstream.is_used_for(host, port) else None
 
-    async def judge(
+    async def allowed_addresses(
         self, host: str, addresses: Sequence[str], port: int, ruling: HostDecision, tag: str
     ) -> Sequence[str] | Refusal:
         """Which of the addresses that a name leads to may be dialled, or why none may."""
-        if self._leading_to(host, port):
+        if self._upstream_for(host, port):
             return addresses
-        judging = [self._judge(host, address, port, ruling, tag) for address in addresses]
+        judging = [self._judge_address(host, address, port, ruling, tag) for address in addresses]
         found = await asyncio.gather(*judging) if len(judging) > 1 else [await judging[0]]
         fine = [address for address, refusal in zip(addresses, found, strict=True) if refusal is None]
-        return fine or next((refusal for refusal in found if refusal), _nowhere(host))
+        return fine or next((refusal for refusal in found if refusal), _no_address(host))
 
     def dial_at_once(self, host: str, port: int, ruling: HostDecision) -> Dialled | None:
         """The same for an address that is near; None if it takes longer, or may not be."""
-        if self._upstream or host not in self._near or self._judged(host, host, host, port, ruling):
+        if self._upstream or host not in self._near or self._judge_by(host, host, host, port, ruling):
             return None
         sock: socket.socket | None = None
         try:
@@ -128,9 +128,9 @@ class Dialer:
                 if isinstance(error, OSError)
                 else f"the name {host} is not known",
             )
-        return _taking_turns(found)[:MOST_ADDRESSES] or _nowhere(host)
+        return _interleaved(found)[:MOST_ADDRESSES] or _no_address(host)
 
-    async def _judge(
+    async def _judge_address(
         self, host: str, address: str, port: int, ruling: HostDecision, tag: str
     ) -> Refusal | None:
         """Why an address may not be dialled; None if it may."""
@@ -140,9 +140,9 @@ class Dialer:
             return Refusal(RefusalKind.DENIED, f"{host} leads to something that is no address")
         if spelled != host:
             ruling = await self._decide(spelled, port, tag)
-        return self._judged(host, address, spelled, port, ruling)
+        return self._judge_by(host, address, spelled, port, ruling)
 
-    def _judged(
+    def _judge_by(
         self, host: str, address: str, spelled: str, port: int, ruling: HostDecision
     ) -> Refusal | None:
         """`ruling` is about the address, in its canonical spelling."""
@@ -202,8 +202,8 @@ class Dialer:
                         if port != HTTP:
                             raise
                         self._has_refused_tunnel = True
-                if self.is_proxy_telling:
-                    return Refusal(RefusalKind.REPEATED, REPEATED, remedy=REMEDY)
+                if self.has_echoed_credentials:
+                    return Refusal(RefusalKind.REPEATED, ECHOED, remedy=REMEDY)
                 dialled = await connect_first(addresses, upstream.port)
                 return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:
@@ -218,7 +218,7 @@ class Dialer:
             early = await open_tunnel(dialled.sock, upstream, host, port)
             if upstream.user:
                 ProxyEcho(upstream.via.authorization).require_none(early)
-        except RepeatedError:
+        except EchoedCredentialsError:
             dialled.sock.close()
             raise UpstreamError("it answers CONNECT with its credentials") from None
         except BaseException:
@@ -231,11 +231,11 @@ def _with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _nowhere(host: str) -> Refusal:
+def _no_address(host: str) -> Refusal:
     return Refusal(RefusalKind.UNKNOWN_NAME, f"the name {host} leads nowhere")
 
 
-def _taking_turns(addresses: Sequence[str]) -> list[str]:
+def _interleaved(addresses: Sequence[str]) -> list[str]:
     """The families one after the other, beginning with the first address's (RFC 8305, 4)."""
     first = [address for address in addresses if (":" in address) == (":" in addresses[0])]
     second = [address for address in addresses if address not in first]

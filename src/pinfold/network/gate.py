@@ -59,26 +59,26 @@ class Gate:
         local: Mapping[str, tuple[str, ...]] | None = None,
         is_own: Callable[[str], bool] = is_own_address,
         known: Known = lambda *_: None,
-        breadth: WildcardBudget | None = None,
+        wildcard_budget: WildcardBudget | None = None,
     ) -> None:
         self._record, self._limits = record, limits
         questions = Questions(decide, ask, limits)
-        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream, breadth)
-        self.stand_ins = FakeAddresses()
-        self.resolver = Resolver(questions.decide, record, self.stand_ins, local or {})
-        self._finder = ConnectionOpener(questions, dialer, self.stand_ins, local or {}, known)
-        self._proxy = ProxyFace(self._finder, self._tell, self._tunnel, limits)
+        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream, wildcard_budget)
+        self.fake_addresses = FakeAddresses()
+        self.resolver = Resolver(questions.decide, record, self.fake_addresses, local or {})
+        self._opener = ConnectionOpener(questions, dialer, self.fake_addresses, local or {}, known)
+        self._proxy = ProxyFace(self._opener, self._report, self._tunnel, limits)
         self._busy: set[asyncio.Task[None]] = set()
-        self._silent: set[IdleClient] = set()
-        self._passing: set[Passthrough] = set()
+        self._idle_clients: set[IdleClient] = set()
+        self._passthroughs: set[Passthrough] = set()
         self._listeners: set[socket.socket] = set()
         self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
-        self._of_one: dict[str, set[GateConnection]] = {}
+        self._by_command: dict[str, set[GateConnection]] = {}
         """The ways that each command has, by its tag."""
         self.buffers = Buffers()
-        self._look: asyncio.TimerHandle | None = None
+        self._buffer_timer: asyncio.TimerHandle | None = None
 
     # Faces
 
@@ -104,33 +104,33 @@ class Gate:
 
         `host` is what the program connects to: an address, which may stand for a name.
         """
-        way = self._new("carried", tag=tag)
-        if no := self._no_room_for(tag):
-            way.host, way.port, way.refusal = host, port, no
+        connection = self._new("carried", tag=tag)
+        if refusal := self._no_room_for(tag):
+            connection.host, connection.port, connection.refusal = host, port, refusal
         else:
-            self._count(way)
+            self._count(connection)
             self._held += 1
             try:
-                await self._finder.find(way, host, port)
+                await self._opener.open(connection, host, port)
             except BaseException:
-                way.is_left = True
-                self.drop(way)
+                connection.is_left = True
+                self.drop(connection)
                 raise
-            self._held -= 1 if way.refusal else 0
-        if way.refusal:
-            self._finish(way)
-        return way
+            self._held -= 1 if connection.refusal else 0
+        if connection.refusal:
+            self._finish(connection)
+        return connection
 
     def open_at_once(self, host: str, port: int, tag: str) -> GateConnection | None:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
         if self._no_room_for(tag):
             return None
-        way = self._new("carried", tag=tag)
-        if not self._finder.find_at_once(way, host, port):
+        connection = self._new("carried", tag=tag)
+        if not self._opener.open_at_once(connection, host, port):
             return None
-        self._count(way)
+        self._count(connection)
         self._held += 1
-        return way
+        return connection
 
     async def catch_up(self, tag: str) -> None:
         """Returns when all that a command was refused is told, of which the end is known elsewhere.
@@ -139,46 +139,46 @@ class Gate:
         what it left running may wait on.
         """
         late = time.monotonic() + self._limits.leaving
-        while self._finder.is_asking(tag) and time.monotonic() < late:
+        while self._opener.is_asking(tag) and time.monotonic() < late:
             await asyncio.sleep(_GLANCE)
 
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""
-        self._admit(self._new("http", client, tag), self._greet)
+        self._admit(self._new("http", client, tag), self._await_first_bytes)
 
-    def join(self, way: GateConnection, client: socket.socket) -> None:
+    def join(self, connection: GateConnection, client: socket.socket) -> None:
         """The program's side of an opened way."""
         self._held -= 1
-        way.client, way.is_joined = client, True
+        connection.client, connection.is_joined = client, True
         client.setblocking(False)
         set_option(client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if way.early or way.via:
-            self._start(way, self._joined)
+        if connection.early or connection.via:
+            self._start(connection, self._joined)
         else:
-            self._pass(way, b"")
+            self._pass(connection, b"")
 
-    def drop(self, way: GateConnection) -> None:
+    def drop(self, connection: GateConnection) -> None:
         """The program never came."""
         self._held -= 1
-        way.ended = "the program did not wait for it"
-        self._finish(way)
+        connection.ended = "the program did not wait for it"
+        self._finish(connection)
 
     async def close(self) -> None:
         """Ends everything at once; every connection breaks off."""
         loop = asyncio.get_running_loop()
-        if self._look:
-            self._look.cancel()
+        if self._buffer_timer:
+            self._buffer_timer.cancel()
         for listener in self._listeners:
             loop.remove_reader(listener)
             listener.close()
         self._listeners.clear()
         for task in list(self._busy):
             task.cancel()
-        for greeting in list(self._silent):
+        for greeting in list(self._idle_clients):
             greeting.stop()
-            greeting.way.reset()
-            greeting.way.close()
-        for passage in list(self._passing):
+            greeting.connection.reset()
+            greeting.connection.close()
+        for passage in list(self._passthroughs):
             passage.break_off(CLOSED)
         await asyncio.gather(*self._busy, return_exceptions=True)
         await asyncio.sleep(0)  # whatever of this has called back has its turn
@@ -186,9 +186,9 @@ class Gate:
     # What every connection goes through
 
     def _new(self, face: str, client: socket.socket | None = None, tag: str = "") -> GateConnection:
-        way = GateConnection(face, client, tag)
-        way.tell = self._tell
-        return way
+        connection = GateConnection(face, client, tag)
+        connection.report = self._report
+        return connection
 
     def _serve(self, listener: socket.socket, handler: Handler) -> None:
         loop = asyncio.get_running_loop()
@@ -205,7 +205,9 @@ class Gate:
                     loop.remove_reader(listener)
                     loop.call_later(_REST, resume)
                     return
-                self._admit(self._new("published", client), lambda way: self._start(way, handler))
+                self._admit(
+                    self._new("published", client), lambda connection: self._start(connection, handler)
+                )
 
         def resume() -> None:
             if listener in self._listeners:
@@ -213,123 +215,125 @@ class Gate:
 
         resume()
 
-    def _admit(self, way: GateConnection, begin: Callable[[GateConnection], None]) -> None:
-        way.client.setblocking(False)
-        set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        no = self._no_room_for(way.tag)
-        if no is None:
-            self._count(way)
-            begin(way)
-        elif way.face == "published":
-            way.reset()
-            way.close()
+    def _admit(self, connection: GateConnection, begin: Callable[[GateConnection], None]) -> None:
+        connection.client.setblocking(False)
+        set_option(connection.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        set_option(connection.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        refusal = self._no_room_for(connection.tag)
+        if refusal is None:
+            self._count(connection)
+            begin(connection)
+        elif connection.face == "published":
+            connection.reset()
+            connection.close()
         else:
-            self._turn_away(way, no)
+            self._reject(connection, refusal)
 
-    def _turn_away(self, way: GateConnection, no: Refusal) -> None:
+    def _reject(self, connection: GateConnection, refusal: Refusal) -> None:
         """A client of the proxy's, which has named no host yet."""
-        way.host, way.port = GATE, PROXY_PORT
-        way.refuse(no)
+        connection.host, connection.port = GATE, PROXY_PORT
+        connection.refuse(refusal)
         with suppress(OSError):  # it is gone already
-            way.client.send(refusal_page(no.why, no.told))
-        self._finish(way)
+            connection.client.send(refusal_page(refusal.why, refusal.told))
+        self._finish(connection)
 
     def _no_room_for(self, tag: str) -> Refusal | None:
         """Why a command gets no further connection; None if it does. What comes from outside has no tag."""
         limits = self._limits
-        there = len(self._silent) + len(self._busy) + len(self._passing) + self._held
+        there = len(self._idle_clients) + len(self._busy) + len(self._passthroughs) + self._held
         if there >= limits.connections:
             said = f"the session has {limits.connections} connections already"
         else:
-            own = len(self._of_one.get(tag, ())) if tag else 0
+            own = len(self._by_command.get(tag, ())) if tag else 0
             if not own or own < fair_share(limits.connections, there - own):
                 return None
             said = f"the command has {own} connections already, its share of the session's"
         return Refusal(RefusalKind.BUSY, said, remedy="close some of them first")
 
-    def _count(self, way: GateConnection) -> None:
-        if way.tag:
-            self._of_one.setdefault(way.tag, set()).add(way)
-            self._look = self._look or asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
+    def _count(self, connection: GateConnection) -> None:
+        if connection.tag:
+            self._by_command.setdefault(connection.tag, set()).add(connection)
+            self._buffer_timer = self._buffer_timer or asyncio.get_running_loop().call_later(
+                LOOK, self._look_at_buffers
+            )
 
     def _look_at_buffers(self) -> None:
-        self._look = None
-        end_heaviest(self._of_one, self.buffers)
-        if self._of_one:
-            self._look = asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
+        self._buffer_timer = None
+        end_heaviest(self._by_command, self.buffers)
+        if self._by_command:
+            self._buffer_timer = asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
 
-    def _greet(self, way: GateConnection) -> None:
-        self._silent.add(IdleClient(way, self._limits.greeting, self._greeted))
+    def _await_first_bytes(self, connection: GateConnection) -> None:
+        self._idle_clients.add(IdleClient(connection, self._limits.greeting, self._first_bytes_came))
 
-    def _greeted(self, greeting: IdleClient, data: bytes) -> None:
-        self._silent.discard(greeting)
-        way, wanted = greeting.way, None
+    def _first_bytes_came(self, greeting: IdleClient, data: bytes) -> None:
+        self._idle_clients.discard(greeting)
+        connection, wanted = greeting.connection, None
         try:
-            wanted = self._proxy.hear(way, data) if data else None
+            wanted = self._proxy.begin(connection, data) if data else None
         except OSError as error:
-            way.ended = f"it broke off: {error}"
+            connection.ended = f"it broke off: {error}"
         finally:
             if wanted is None:
-                self._finish(way)
+                self._finish(connection)
         if isinstance(wanted, bytes):
-            self._pass(way, wanted)
+            self._pass(connection, wanted)
         elif wanted:
-            self._start(way, wanted)
+            self._start(connection, wanted)
 
-    def _start(self, way: GateConnection, handler: Handler) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(way, handler))
+    def _start(self, connection: GateConnection, handler: Handler) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(connection, handler))
         self._busy.add(task)
         task.add_done_callback(self._busy.discard)
 
-    async def _run(self, way: GateConnection, handler: Handler) -> None:
+    async def _run(self, connection: GateConnection, handler: Handler) -> None:
         goes_on = None
         try:
-            goes_on = await handler(way)
+            goes_on = await handler(connection)
         except (OSError, Malformed) as error:
-            way.ended = f"it broke off: {error}"
+            connection.ended = f"it broke off: {error}"
         except asyncio.CancelledError:
-            way.ended = CLOSED
-            way.reset()
+            connection.ended = CLOSED
+            connection.reset()
         finally:
             if not goes_on:
-                self._finish(way)
+                self._finish(connection)
 
-    def _pass(self, way: GateConnection, first: bytes) -> None:
+    def _pass(self, connection: GateConnection, first: bytes) -> None:
         """Lets bytes pass from now on; `first` is what the client sent already."""
-        passage = Passthrough(way, self._limits, self._passed, self._hand_over)
-        self._passing.add(passage)
+        passage = Passthrough(connection, self._limits, self._passthrough_ended, self._hand_over)
+        self._passthroughs.add(passage)
         passage.start(first)
 
-    def _passed(self, passage: Passthrough) -> None:
-        self._passing.discard(passage)
-        self._finish(passage.way)
+    def _passthrough_ended(self, passage: Passthrough) -> None:
+        self._passthroughs.discard(passage)
+        self._finish(passage.connection)
 
     def _hand_over(self, passage: Passthrough, first: bytes, down: SocketPump) -> None:
-        self._passing.discard(passage)
-        self._start(passage.way, lambda way: pass_bytes(way, first, self._limits, down))
+        self._passthroughs.discard(passage)
+        self._start(passage.connection, lambda connection: pass_bytes(connection, first, self._limits, down))
 
-    def _finish(self, way: GateConnection) -> None:
-        if way.refusal and way.refusal.why is RefusalKind.REPEATED:
-            self._dialer.is_proxy_telling = True
-        if ways := self._of_one.get(way.tag):
-            ways.discard(way)
-            if not ways:
-                del self._of_one[way.tag]
-        way.close()
-        self._tell(way)
+    def _finish(self, connection: GateConnection) -> None:
+        if connection.refusal and connection.refusal.why is RefusalKind.REPEATED:
+            self._dialer.has_echoed_credentials = True
+        if connections := self._by_command.get(connection.tag):
+            connections.discard(connection)
+            if not connections:
+                del self._by_command[connection.tag]
+        connection.close()
+        self._report(connection)
 
-    def _tell(self, way: GateConnection) -> None:
-        if way.host and not way.is_told:
-            way.is_told = True
-            self._record(way.outcome)
+    def _report(self, connection: GateConnection) -> None:
+        if connection.host and not connection.is_reported:
+            connection.is_reported = True
+            self._record(connection.outcome)
 
-    async def _tunnel(self, way: GateConnection, first: bytes) -> bool:
-        if way.early or way.via:
-            await pass_bytes(way, first, self._limits)
+    async def _tunnel(self, connection: GateConnection, first: bytes) -> bool:
+        if connection.early or connection.via:
+            await pass_bytes(connection, first, self._limits)
             return False
-        self._pass(way, first)
+        self._pass(connection, first)
         return True
 
-    async def _joined(self, way: GateConnection) -> None:
-        await pass_bytes(way, b"", self._limits)
+    async def _joined(self, connection: GateConnection) -> None:
+        await pass_bytes(connection, b"", self._limits)

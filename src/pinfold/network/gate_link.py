@@ -175,7 +175,7 @@ class Control:
         self._gate = Gate(
             self.decide, self.ask, self.record, system_look_up(local),
             limits=self._limits, upstream=upstream, local=local, known=self.known,
-            breadth=WildcardBudget(path=start.get("names") or ":memory:"),
+            wildcard_budget=WildcardBudget(path=start.get("names") or ":memory:"),
         )  # fmt: skip
 
     def _add(self, face: str, sock: socket.socket) -> None:

@@ -9,7 +9,7 @@ from pinfold.network.http_layer import Close, HttpCommand, HttpLayer, Switched, 
 from pinfold.network.limits import GateLimits
 from pinfold.network.refusal import Refusal
 from pinfold.network.relay import SocketPump, run
-from pinfold.network.socket_wait import wait_left
+from pinfold.network.socket_wait import wait_peer_gone
 
 _PIECE, _SMALL = 65536, 2048
 _FEW, _SPARSE = 16, 64
@@ -20,10 +20,10 @@ all other connections would wait for a piece of the usual size."""
 class HttpForward:
     """Requests and answers between two sockets, until either side is done."""
 
-    def __init__(self, way: GateConnection, layer: HttpLayer) -> None:
+    def __init__(self, connection: GateConnection, layer: HttpLayer) -> None:
         self._loop = asyncio.get_running_loop()
-        self._way, self._layer = way, layer
-        self._client, self._server = way.client, way.server
+        self._connection, self._layer = connection, layer
+        self._client, self._server = connection.client, connection.server
         self._wanted = asyncio.Event()
         self._is_over = self._is_switched = False
 
@@ -31,12 +31,12 @@ class HttpForward:
         """`commands` are those that the layer gave already."""
         await self._obey(commands)
         # While an answer is waited for, nothing is read of the client that would tell of its end.
-        parts = self._from_client(), self._from_server(), wait_left(self._client, limits.gone)
+        parts = self._from_client(), self._from_server(), wait_peer_gone(self._client, limits.gone)
         tasks = {asyncio.create_task(part) for part in parts}
         done: set[asyncio.Task[None]] = set()
         before = -1
         try:
-            while not done and before != (before := self._way.sent + self._way.received):
+            while not done and before != (before := self._connection.sent + self._connection.received):
                 done, _ = await asyncio.wait(tasks, timeout=limits.idle, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
@@ -45,17 +45,17 @@ class HttpForward:
         if self._is_switched:
             await self._pump(limits)
         elif not done:
-            self._way.ended = f"nothing moved for {limits.idle:g} seconds"
+            self._connection.ended = f"nothing moved for {limits.idle:g} seconds"
 
     async def _pump(self, limits: GateLimits) -> None:
         up, down = SocketPump(self._client, self._server), SocketPump(self._server, self._client)
         up.start()
         down.start()
         try:
-            self._way.ended = await run([up, down], limits)
+            self._connection.ended = await run([up, down], limits)
         finally:
-            self._way.sent += up.moved
-            self._way.received += down.moved
+            self._connection.sent += up.moved
+            self._connection.received += down.moved
 
     async def _from_client(self) -> None:
         size = _PIECE
@@ -81,14 +81,14 @@ class HttpForward:
     async def _obey(self, commands: Sequence[HttpCommand]) -> None:
         for command in commands:  # before the client hears of it, who may be gone
             if isinstance(command, Close) and command.message:
-                self._way.refuse(Refusal(command.why, command.message))
+                self._connection.refuse(Refusal(command.why, command.message))
         for command in commands:
             if isinstance(command, ToServer):
-                self._way.sent += len(command.data)
+                self._connection.sent += len(command.data)
                 with suppress(ConnectionError):  # it may have answered and hung up: the answer is still there
                     await self._loop.sock_sendall(self._server, command.data)
             elif isinstance(command, ToClient):
-                self._way.received += len(command.data)
+                self._connection.received += len(command.data)
                 await self._loop.sock_sendall(self._client, command.data)
             elif isinstance(command, Switched):
                 self._is_switched = True

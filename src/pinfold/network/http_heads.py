@@ -150,7 +150,7 @@ class HeadReader:
             self._is_request = True
 
 
-class Meaning(NamedTuple):
+class RequestMeaning(NamedTuple):
     """What a request asks for."""
 
     target: HttpTarget
@@ -162,7 +162,7 @@ class Meaning(NamedTuple):
     has_body: bool = False
 
 
-def meaning(request: h11.Request, within: HttpTarget | None) -> Meaning:
+def interpret(request: h11.Request, within: HttpTarget | None) -> RequestMeaning:
     """`within` is the host of the tunnel that it came through; None at a proxy's own face."""
     if request.http_version not in (b"1.0", b"1.1"):
         raise Malformed("this is no request of HTTP/1")
@@ -180,7 +180,7 @@ def meaning(request: h11.Request, within: HttpTarget | None) -> Meaning:
             raise Malformed("CONNECT has no body, and goes to a proxy")
         wanted = parse_authority(target, None)
         _require_agreement(request, wanted, wanted.port, within)
-        return Meaning(wanted, is_tunnel=True)
+        return RequestMeaning(wanted, is_tunnel=True)
     if target.startswith("/") or target == "*":
         if not within:
             raise Malformed("this is a proxy: the target of a request to it begins with `http://`")
@@ -192,7 +192,7 @@ def meaning(request: h11.Request, within: HttpTarget | None) -> Meaning:
         _require_agreement(request, wanted, 80, within)
         if within not in (None, wanted):
             raise Malformed("the target is another host than the one that was connected to")
-    return Meaning(wanted, path, is_upgrade=_is_upgrade(request) and not has_body, has_body=has_body)
+    return RequestMeaning(wanted, path, is_upgrade=_is_upgrade(request) and not has_body, has_body=has_body)
 
 
 def _require_agreement(
@@ -215,7 +215,7 @@ def _is_upgrade(request: h11.Request) -> bool:
     return bool(upgrades) and not any(upgrade.startswith(_UNCHECKED) for upgrade in upgrades)
 
 
-def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers:
+def request_headers(request: h11.Request, meant: RequestMeaning, *, is_last: bool) -> Headers:
     """What the server is told; `is_last` if its connection is for this one request."""
     headers = []
     for raw, value in request.headers.raw_items():
@@ -232,7 +232,7 @@ def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers
     return headers
 
 
-def told_proxy(request: h11.Request, via: UpstreamProxy, *, is_last: bool) -> Headers:
+def upstream_headers(request: h11.Request, via: UpstreamProxy, *, is_last: bool) -> Headers:
     """The headers that a proxy gets in place of the server.
 
     INVARIANT: none of them makes the proxy send its credentials back.
@@ -247,7 +247,7 @@ def told_proxy(request: h11.Request, via: UpstreamProxy, *, is_last: bool) -> He
     return headers
 
 
-def answered(response: h11.Response, *, is_of_proxy: bool, is_last: bool) -> Headers:
+def response_headers(response: h11.Response, *, is_of_proxy: bool, is_last: bool) -> Headers:
     """What the client is told."""
     headers = _without(response, frozenset((b"connection", *(_OURS if is_of_proxy else ()))))
     ends = any(name == b"connection" and b"close" in value.lower() for name, value in response.headers)

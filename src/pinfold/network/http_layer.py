@@ -20,13 +20,13 @@ from pinfold.network.http_heads import (
     LONGEST_HEAD,
     HeadReader,
     HttpTarget,
-    answered,
-    meaning,
-    passed_on,
+    interpret,
     refusal_page,
-    told_proxy,
+    request_headers,
+    response_headers,
+    upstream_headers,
 )
-from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
+from pinfold.network.proxy_echo import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.refusal import Malformed, RefusalKind
 from pinfold.network.upstream import UpstreamProxy
 
@@ -127,8 +127,8 @@ class HttpLayer:
             said = f"{error}" if why is RefusalKind.MALFORMED else "the server does not answer in HTTP"
             # The error shows what the server sent.
             self._refuse(why, said if self._echo or why is RefusalKind.MALFORMED else f"{said}: {error}")
-        except RepeatedError:
-            self._refuse(RefusalKind.REPEATED, REPEATED)
+        except EchoedCredentialsError:
+            self._refuse(RefusalKind.REPEATED, ECHOED)
         except self._h11.LocalProtocolError:  # the other side is through with it already
             self._close()
 
@@ -153,14 +153,14 @@ class HttpLayer:
         self._asked(event, rest)
 
     def _asked(self, request: h11.Request, rest: bytes) -> None:
-        meant = meaning(request, self._within)
+        meant = interpret(request, self._within)
         if meant.is_tunnel:
             self._request, self._is_held = request, True
             self._commands.append(Open(meant.target, True, rest))
             return
         self._wanted = meant.target
         self._is_last = self._is_last or meant.has_body
-        headers = passed_on(request, meant, is_last=self._is_last)
+        headers = request_headers(request, meant, is_last=self._is_last)
         self._request = self._h11.Request(
             method=request.method, target=meant.path.encode("latin-1"), headers=headers
         )
@@ -190,7 +190,7 @@ class HttpLayer:
             raise Malformed("a request has no host")
         path = b"" if request.target == b"*" else request.target
         target = b"http://" + self._wanted.authority.encode() + path
-        headers = told_proxy(request, via, is_last=self._is_last)
+        headers = upstream_headers(request, via, is_last=self._is_last)
         return self._h11.Request(method=request.method, target=target, headers=headers)
 
     def _read_body(self) -> None:
@@ -249,7 +249,7 @@ class HttpLayer:
                 return
 
     def _answer(self, response: h11.Response) -> h11.Response:
-        headers = answered(response, is_of_proxy=self._via is not None, is_last=self._is_last)
+        headers = response_headers(response, is_of_proxy=self._via is not None, is_last=self._is_last)
         return self._h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
 
     def _checked(self, data: h11.Data) -> h11.Data:

@@ -57,16 +57,19 @@ class Buffers(NamedTuple):
     most: Callable[[], int] = partial(most_memory, "TCP")
 
 
-def end_heaviest(ways: Mapping[str, set[GateConnection]], buffers: Buffers) -> None:
-    """`ways` are those of each command, by its tag."""
-    if not ways or not buffers.is_short():
+def end_heaviest(connections: Mapping[str, set[GateConnection]], buffers: Buffers) -> None:
+    """`connections` are those of each command, by its tag."""
+    if not connections or not buffers.is_short():
         return
-    taken = {tag: sum(memory_of(sock) for way in each for sock in way.sockets) for tag, each in ways.items()}
+    taken = {
+        tag: sum(memory_of(sock) for connection in each for sock in connection.sockets)
+        for tag, each in connections.items()
+    }
     tag, used = max(taken.items(), key=lambda each: each[1])
     most = buffers.most()
     if used * SHARE < most:
         return
     said = f"ended: the command let {used:,} bytes of TCP buffers wait, of {most:,} that all programs share"
-    for way in tuple(ways[tag]):
-        way.refuse(Refusal(RefusalKind.BUSY, said))
-        way.break_off()
+    for connection in tuple(connections[tag]):
+        connection.refuse(Refusal(RefusalKind.BUSY, said))
+        connection.break_off()

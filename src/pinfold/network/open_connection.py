@@ -17,7 +17,7 @@ from pinfold.network.host_decision import HostDecision, Known
 from pinfold.network.host_questions import Questions
 from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.resolver import local_addresses
-from pinfold.network.socket_wait import wait_gone
+from pinfold.network.socket_wait import wait_hang_up
 
 
 class ConnectionOpener:
@@ -25,72 +25,76 @@ class ConnectionOpener:
         self,
         questions: Questions,
         dialer: Dialer,
-        stand_ins: FakeAddresses,
+        fake_addresses: FakeAddresses,
         local: Mapping[str, tuple[str, ...]],
         known: Known,
     ) -> None:
         self._questions, self._dialer, self._known = questions, dialer, known
-        self._stand_ins, self._local = stand_ins, local
+        self._fake_addresses, self._local = fake_addresses, local
         self._asking: list[str] = []
         """Whose ways wait for a person's answer, by their tags."""
 
-    async def find(self, way: GateConnection, host: str, port: int, *, is_plain: bool = False) -> None:
+    async def open(self, connection: GateConnection, host: str, port: int, *, is_plain: bool = False) -> None:
         """Decides about a host and dials it; the way then has a server, or a refusal.
 
         `is_plain` if it is for HTTP requests, which a proxy can be given as they are.
         """
-        way.host, way.port = host[:255], port
+        connection.host, connection.port = host[:255], port
         try:
-            way.host = self._meant(canonical(host))
+            connection.host = self._meant(canonical(host))
         except ValueError as error:
-            way.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name")
+            connection.refusal = Refusal(
+                RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name"
+            )
             return
         if not 0 < port < 65536:
-            way.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")
+            connection.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")
             return
-        if self.has_found(way):
+        if self._open_known(connection):
             return
-        settled = await self._settle(way)
+        settled = await self._settle(connection)
         if isinstance(settled, Refusal):
-            way.refusal = settled
+            connection.refusal = settled
             return
-        way.ruling = settled
-        if way.ruling.verdict is not Verdict.ALLOW:
-            message = way.ruling.message or f"{way.host}:{port} may not be reached"
-            said = way.ruling
-            way.refusal = Refusal(
+        connection.ruling = settled
+        if connection.ruling.verdict is not Verdict.ALLOW:
+            message = connection.ruling.message or f"{connection.host}:{port} may not be reached"
+            said = connection.ruling
+            connection.refusal = Refusal(
                 RefusalKind.DENIED, message, said.rule, said.answered, said.remedy, said.asked_at
             )
             return
-        dialled = await self._dialer.dial(way.host, port, way.ruling, way.tag, is_plain=is_plain)
+        dialled = await self._dialer.dial(
+            connection.host, port, connection.ruling, connection.tag, is_plain=is_plain
+        )
         if isinstance(dialled, Refusal):
-            way.refusal = dialled
+            connection.refusal = dialled
             return
-        way.lead_to(dialled.sock, dialled.address, dialled.early, dialled.via)
+        connection.set_server(dialled.sock, dialled.address, dialled.early, dialled.via)
 
-    def find_at_once(self, way: GateConnection, host: str, port: int) -> bool:
+    def open_at_once(self, connection: GateConnection, host: str, port: int) -> bool:
         """The same, if nothing has to be waited for; whether it was that."""
         try:
             name = self._meant(canonical(host))
         except ValueError:
             return False
-        way.host, way.port = name, port
-        return self.has_found(way)
+        connection.host, connection.port = name, port
+        return self._open_known(connection)
 
-    def has_found(self, way: GateConnection) -> bool:
+    def _open_known(self, connection: GateConnection) -> bool:
         """Dials what is known to be allowed and answers at once; whether it was that."""
-        ruling = self._known(way.host, way.port, way.tag)
-        dialled = self._dialer.dial_at_once(way.host, way.port, ruling) if ruling else None
+        ruling = self._known(connection.host, connection.port, connection.tag)
+        dialled = self._dialer.dial_at_once(connection.host, connection.port, ruling) if ruling else None
         if ruling is None or dialled is None:
             return False
-        way.ruling = ruling
-        way.lead_to(dialled.sock, dialled.address)
+        connection.ruling = ruling
+        connection.set_server(dialled.sock, dialled.address)
         return True
 
     def _meant(self, host: str) -> str:
         if not is_fake_address(host):
             return host
-        name = self._stand_ins.use(host, asyncio.get_running_loop().time())
+        name = self._fake_addresses.use(host, asyncio.get_running_loop().time())
         if name is None:
             raise ValueError(f"{host} stands for no name that was asked for")
         return name
@@ -99,31 +103,36 @@ class ConnectionOpener:
         """Whether an answer is waited for, for this command, and no end of that was told."""
         return tag in self._asking
 
-    async def _settle(self, way: GateConnection) -> HostDecision | Refusal:
-        ruling = await self._questions.decide(way.host, way.port, way.tag)
+    async def _settle(self, connection: GateConnection) -> HostDecision | Refusal:
+        ruling = await self._questions.decide(connection.host, connection.port, connection.tag)
         if ruling.verdict is not Verdict.ASK:
             return ruling
-        if addresses := local_addresses(way.host, self._local):
-            fine = await self._dialer.judge(way.host, addresses, way.port, ruling, way.tag)
+        if addresses := local_addresses(connection.host, self._local):
+            fine = await self._dialer.allowed_addresses(
+                connection.host, addresses, connection.port, ruling, connection.tag
+            )
             if isinstance(fine, Refusal):
                 return fine
-        return await self._ask(way)
+        return await self._ask(connection)
 
-    async def _ask(self, way: GateConnection) -> HostDecision:
-        answer = asyncio.create_task(self._questions.settle(way.host, way.port, way.tag))
+    async def _ask(self, connection: GateConnection) -> HostDecision:
+        answer = asyncio.create_task(self._questions.settle(connection.host, connection.port, connection.tag))
         waits: set[asyncio.Task[HostDecision] | asyncio.Task[None]] = {answer}
-        if way.has_client:
-            waits.add(asyncio.create_task(wait_gone(way.client)))
-        self._asking.append(way.tag)
+        if connection.has_client:
+            waits.add(asyncio.create_task(wait_hang_up(connection.client)))
+        self._asking.append(connection.tag)
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
                 return answer.result()
             return HostDecision(
-                Verdict.DENY, f"the program did not wait for an answer about {way.host}:{way.port}"
+                Verdict.DENY,
+                f"the program did not wait for an answer about {connection.host}:{connection.port}",
             )
         finally:
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-            self._asking.remove(way.tag)  # last: what comes of it is told before anybody else has a turn
+            self._asking.remove(
+                connection.tag
+            )  # last: what comes of it is told before anybody else has a turn

@@ -13,7 +13,13 @@ from pinfold.network.limits import GateLimits
 from pinfold.network.refusal import Malformed, Refusal, RefusalKind
 from pinfold.network.relay import Relay, SocketPump
 from pinfold.network.sniff import FirstBytes, Protocol
-from pinfold.network.tunnel import broken, in_pieces, judge, says_whose, watch
+from pinfold.network.tunnel import (
+    broken_hello_refusal,
+    judge_hello,
+    proxy_header_refusal,
+    split_start_refusal,
+    watch_second_hello,
+)
 
 
 class Passthrough:
@@ -21,16 +27,19 @@ class Passthrough:
 
     def __init__(
         self,
-        way: GateConnection,
+        connection: GateConnection,
         limits: GateLimits,
         ended: Callable[["Passthrough"], None],
         hand_over: Callable[["Passthrough", bytes, SocketPump], None],
     ) -> None:
         """Either `ended` is called, once, or `hand_over`: with what the client sent, and what moves the
         server's bytes."""
-        self.way, self._ended, self._hand_over = way, ended, hand_over
+        self.connection, self._ended, self._hand_over = connection, ended, hand_over
         self._first, self._has_passed = FirstBytes(), False
-        self._up, self._down = SocketPump(way.client, way.server), SocketPump(way.server, way.client)
+        self._up, self._down = (
+            SocketPump(connection.client, connection.server),
+            SocketPump(connection.server, connection.client),
+        )
         self._up.inspect = self._inspect
         self._passing = Relay((self._up, self._down), limits, self._end)
 
@@ -42,7 +51,7 @@ class Passthrough:
             self._up.push(memoryview(first))
 
     def break_off(self, why: str) -> None:
-        self.way.reset()
+        self.connection.reset()
         self._passing.stop()
         self._end(why)
 
@@ -51,19 +60,19 @@ class Passthrough:
             may_pass = self._look(data)
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
             self._refuse(
-                Refusal(RefusalKind.MALFORMED, f"what was sent to {self.way.host} is broken: {error}")
+                Refusal(RefusalKind.MALFORMED, f"what was sent to {self.connection.host} is broken: {error}")
             )
             return False
         if may_pass is None:
             self._up.stop()
-            self._passing.let_go()
+            self._passing.detach()
             self._hand_over(self, data, self._down)
         return bool(may_pass)
 
     def _look(self, data: bytes) -> bool | None:
         """Whether these bytes may go on; None if that takes more than a look."""
         protocol = self._first.feed(data)
-        self.way.has_asked_for_tls = self._first.has_asked_for_tls
+        self.connection.has_asked_for_tls = self._first.has_asked_for_tls
         if protocol is Protocol.OTHER:
             self._up.inspect = None
             return True
@@ -73,28 +82,32 @@ class Passthrough:
             self._has_passed = not self._first.is_waiting
             return True
         if protocol is Protocol.PROXY:
-            return self._refuse(says_whose(self.way))
+            return self._refuse(proxy_header_refusal(self.connection))
         if self._has_passed and protocol in (Protocol.HTTP, Protocol.TLS):
-            return self._refuse(in_pieces(self.way))
+            return self._refuse(split_start_refusal(self.connection))
         if protocol is not Protocol.TLS:
             return None
         reader = HelloReader()
         try:
             hello = reader.feed(data)
         except Malformed as error:
-            return self._refuse(broken(self.way, f"{error}"))
+            return self._refuse(broken_hello_refusal(self.connection, f"{error}"))
         if hello is None:
             return None
-        no = judge(hello, self.way)
-        return self._refuse(no) if no else watch(reader.second(hello), self.way, self._up, self._refuse)
+        refusal = judge_hello(hello, self.connection)
+        return (
+            self._refuse(refusal)
+            if refusal
+            else watch_second_hello(reader.second(hello), self.connection, self._up, self._refuse)
+        )
 
     def _refuse(self, refusal: Refusal) -> bool:
-        self.way.refuse(refusal)
+        self.connection.refuse(refusal)
         self.break_off("")
         return False
 
     def _end(self, word: str) -> None:
-        self.way.sent += self._up.moved
-        self.way.received += self._down.moved
-        self.way.ended = word
+        self.connection.sent += self._up.moved
+        self.connection.received += self._down.moved
+        self.connection.ended = word
         self._ended(self)

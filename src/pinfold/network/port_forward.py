@@ -37,23 +37,26 @@ def listen_on(port: int) -> list[socket.socket]:
     return found
 
 
-async def forward_inside(way: GateConnection, port: int, reach: Reach, limits: GateLimits) -> None:
+async def forward_inside(connection: GateConnection, port: int, reach: Reach, limits: GateLimits) -> None:
     """Preconditions: the way has its client, which is a connection to the port's listener."""
-    way.host, way.port = "localhost", port
-    way.ruling = HostDecision(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
+    connection.host, connection.port = "localhost", port
+    connection.ruling = HostDecision(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
     try:
         async with asyncio.timeout(limits.dial):
-            way.server, way.address = await _connected(reach, port)
+            connection.server, connection.address = await _connected(reach, port)
     except OSError as error:
         why = f"nobody listens on port {port} inside" if error.errno == errno.ECONNREFUSED else str(error)
-        way.refusal = Refusal(RefusalKind.REFUSED_THERE, why)
-        way.reset()
+        connection.refusal = Refusal(RefusalKind.REFUSED_THERE, why)
+        connection.reset()
         return
-    down, up = SocketPump(way.server, way.client), SocketPump(way.client, way.server)
+    down, up = (
+        SocketPump(connection.server, connection.client),
+        SocketPump(connection.client, connection.server),
+    )
     down.start()
     up.start()
-    way.ended = await run([up, down], limits)
-    way.sent, way.received = up.moved, down.moved
+    connection.ended = await run([up, down], limits)
+    connection.sent, connection.received = up.moved, down.moved
 
 
 async def _connected(reach: Reach, port: int) -> tuple[socket.socket, str]:

@@ -22,10 +22,10 @@ _SHORTEST = 6
 """Characters of what is looked for: fewer are in every page."""
 
 
-REPEATED = "the proxy of this machine sends its credentials back, so it gets no more plain requests"
+ECHOED = "the proxy of this machine sends its credentials back, so it gets no more plain requests"
 
 
-class RepeatedError(Exception):
+class EchoedCredentialsError(Exception):
     """The credentials are in an answer."""
 
 
@@ -37,12 +37,12 @@ class ProxyEcho:
         self._held = b""
 
     def require_none(self, *texts: bytes) -> None:
-        """Raises `RepeatedError` if one of these has them."""
+        """Raises `EchoedCredentialsError` if one of these has them."""
         if any(wanted in text for text in texts for wanted in self._wanted):
-            raise RepeatedError
+            raise EchoedCredentialsError
 
     def feed(self, data: bytes) -> bytes:
-        """What of a body may go on by now; raises `RepeatedError`."""
+        """What of a body may go on by now; raises `EchoedCredentialsError`."""
         data = self._held + data
         self.require_none(data)
         until = len(data) - self._beginning_at_the_end_of(data)

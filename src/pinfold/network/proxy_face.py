@@ -34,15 +34,15 @@ Served = Callable[[GateConnection], Coroutine[Any, Any, bool]]
 class ProxyFace:
     def __init__(
         self,
-        finder: ConnectionOpener,
-        tell: Callable[[GateConnection], None],
+        opener: ConnectionOpener,
+        report: Callable[[GateConnection], None],
         tunnel: Callable[[GateConnection, bytes], Awaitable[bool]],
         limits: GateLimits,
     ) -> None:
-        """`tell` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
-        self._finder, self._tell, self._tunnel, self._limits = finder, tell, tunnel, limits
+        """`report` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
+        self._opener, self._report, self._tunnel, self._limits = opener, report, tunnel, limits
 
-    def hear(self, way: GateConnection, data: bytes) -> Tunnelled | Served:
+    def begin(self, connection: GateConnection, data: bytes) -> Tunnelled | Served:
         """A client's first bytes. Raises OSError if it is gone."""
         if data[0] in (socks.VERSION_4, socks.VERSION_5):
             return partial(self._socks, data=data)
@@ -50,52 +50,52 @@ class ProxyFace:
         commands = layer.from_client(data)
         wanted = next((each for each in commands if isinstance(each, Open)), None)
         if wanted and wanted.is_tunnel:
-            way.face = "connect"
-            if self._finder.find_at_once(way, wanted.target.host, wanted.target.port):
-                way.client.sendall(ESTABLISHED)  # there is room: it is the first that it gets
+            connection.face = "connect"
+            if self._opener.open_at_once(connection, wanted.target.host, wanted.target.port):
+                connection.client.sendall(ESTABLISHED)  # there is room: it is the first that it gets
                 return wanted.rest
         return partial(self._http, layer=layer, commands=commands)
 
-    async def _receive(self, way: GateConnection) -> bytes:
-        return await asyncio.get_running_loop().sock_recv(way.client, _PIECE)
+    async def _receive(self, connection: GateConnection) -> bytes:
+        return await asyncio.get_running_loop().sock_recv(connection.client, _PIECE)
 
-    async def _send(self, way: GateConnection, data: bytes) -> None:
-        await asyncio.get_running_loop().sock_sendall(way.client, data)
+    async def _send(self, connection: GateConnection, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(connection.client, data)
 
-    async def _http(self, way: GateConnection, layer: HttpLayer, commands: list[HttpCommand]) -> bool:
+    async def _http(self, connection: GateConnection, layer: HttpLayer, commands: list[HttpCommand]) -> bool:
         wanted: Open | None = None
         async with asyncio.timeout(self._limits.greeting):
             while wanted is None:
                 for command in commands:
                     if isinstance(command, Close) and command.message:
-                        way.host, way.port = GATE, PROXY_PORT  # it has named no other
-                        way.refuse(Refusal(command.why, command.message))
+                        connection.host, connection.port = GATE, PROXY_PORT  # it has named no other
+                        connection.refuse(Refusal(command.why, command.message))
                 for command in commands:
                     if isinstance(command, Open):
                         wanted = command
                     elif isinstance(command, ToClient):
-                        await self._say_last(way, command.data)
+                        await self._send_last(connection, command.data)
                     elif isinstance(command, Close):
                         return False
                 if wanted is None:
-                    commands = layer.from_client(await self._receive(way))
-        way.face = "connect" if wanted.is_tunnel else "http"
+                    commands = layer.from_client(await self._receive(connection))
+        connection.face = "connect" if wanted.is_tunnel else "http"
         target, is_plain = wanted.target, not (wanted.is_tunnel or wanted.is_upgrade)
-        await self._finder.find(way, target.host, target.port, is_plain=is_plain)
-        if way.refusal is not None:
-            self._tell(way)  # before the program hears of it: it may be the last thing that it does
-            for command in layer.refuse(way.refusal.why, way.refusal.told):
+        await self._opener.open(connection, target.host, target.port, is_plain=is_plain)
+        if connection.refusal is not None:
+            self._report(connection)  # before the program hears of it: it may be the last thing that it does
+            for command in layer.refuse(connection.refusal.why, connection.refusal.told):
                 if isinstance(command, ToClient):
-                    await self._say_last(way, command.data)
+                    await self._send_last(connection, command.data)
         elif wanted.is_tunnel:
-            await self._send(way, ESTABLISHED)
-            return await self._tunnel(way, wanted.rest)
+            await self._send(connection, ESTABLISHED)
+            return await self._tunnel(connection, wanted.rest)
         else:
-            await HttpForward(way, layer).run(layer.opened(way.via), self._limits)
+            await HttpForward(connection, layer).run(layer.opened(connection.via), self._limits)
         return False
 
-    async def _socks(self, way: GateConnection, data: bytes) -> bool:
-        way.face = "socks"
+    async def _socks(self, connection: GateConnection, data: bytes) -> bool:
+        connection.face = "socks"
         greeting = socks.SocksGreeting()
         asked: socks.SocksRequest | None = None
         async with asyncio.timeout(self._limits.greeting):
@@ -106,26 +106,26 @@ class ProxyFace:
                     if isinstance(event, socks.SocksRequest):
                         asked = event
                     else:
-                        await self._send(way, event.data)
+                        await self._send(connection, event.data)
                     if isinstance(event, socks.SocksRejection):
                         return False
-                data = await self._receive(way) if asked is None else b""
-        await self._finder.find(way, asked.host, asked.port)
-        if way.refusal is not None:
-            self._tell(way)
-            await self._say_last(way, greeting.refused(way.refusal.why))
+                data = await self._receive(connection) if asked is None else b""
+        await self._opener.open(connection, asked.host, asked.port)
+        if connection.refusal is not None:
+            self._report(connection)
+            await self._send_last(connection, greeting.refused(connection.refusal.why))
             return False
-        await self._send(way, greeting.granted())
-        return await self._tunnel(way, greeting.rest)
+        await self._send(connection, greeting.granted())
+        return await self._tunnel(connection, greeting.rest)
 
-    async def _say_last(self, way: GateConnection, data: bytes) -> None:
+    async def _send_last(self, connection: GateConnection, data: bytes) -> None:
         """A last word. What the client still sends is read away, or closing would take the word back."""
-        await self._send(way, data)
-        way.client.shutdown(socket.SHUT_WR)
+        await self._send(connection, data)
+        connection.client.shutdown(socket.SHUT_WR)
         drained = 0
         try:
             async with asyncio.timeout(_FAREWELL):
-                while drained < _LONGEST_FAREWELL and (piece := await self._receive(way)):
+                while drained < _LONGEST_FAREWELL and (piece := await self._receive(connection)):
                     drained += len(piece)
         except TimeoutError:
             return
@@ -136,12 +136,12 @@ _PIECE = 65536
 
 class IdleClient:
     def __init__(
-        self, way: GateConnection, seconds: float, heard: Callable[["IdleClient", bytes], None]
+        self, connection: GateConnection, seconds: float, heard: Callable[["IdleClient", bytes], None]
     ) -> None:
         """`heard` is called once: with the client's first bytes, or with none if they do not come in time."""
-        self.way, self._heard = way, heard
+        self.connection, self._heard = connection, heard
         self._loop = asyncio.get_running_loop()
-        self._number = way.client.fileno()
+        self._number = connection.client.fileno()
         self._timer = self._loop.call_later(seconds, self._end, b"")
         self._loop.add_reader(self._number, self._read)
 
@@ -152,7 +152,7 @@ class IdleClient:
 
     def _read(self) -> None:
         try:
-            data = self.way.client.recv(_PIECE)
+            data = self.connection.client.recv(_PIECE)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pinfold.network.limits import GateLimits
-from pinfold.network.socket_wait import begin_to_ask, is_gone
+from pinfold.network.socket_wait import enable_keepalive, is_gone
 
 FAST, LOOKED_AT, SLOW = 1 << 17, 1 << 16, 1 << 14
 MOST_KEPT = 64 << 20
@@ -115,9 +115,9 @@ class SocketPump:
                 sock.shutdown(socket.SHUT_RDWR)
         self._finish(False)
 
-    def ask_source(self, each: float) -> None:
+    def probe_source(self, each: float) -> None:
         """Preconditions: it has ended."""
-        begin_to_ask(self._source, each)
+        enable_keepalive(self._source, each)
 
     @property
     def is_source_gone(self) -> bool:
@@ -153,11 +153,11 @@ class Relay:
 
     def stop(self) -> None:
         """Ends it here, without a word."""
-        self.let_go()
+        self.detach()
         for pump in self._pumps:
             pump.stop()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """The pumps go on as they are, and are somebody else's."""
         self._is_over = True
         self._timer.cancel()
@@ -174,7 +174,7 @@ class Relay:
             self._end("")
         elif not self._is_over and self._silent is None and True in ends:
             self._silent = self._pumps[ends.index(True)]
-            self._silent.ask_source(self._gone)
+            self._silent.probe_source(self._gone)
             self._look_for_source()
 
     def _look_for_source(self) -> None:

@@ -59,9 +59,13 @@ def local_addresses(name: str, local: Mapping[str, tuple[str, ...]]) -> tuple[st
 
 class Resolver:
     def __init__(
-        self, decide: Decide, record: Record, stand_ins: FakeAddresses, local: Mapping[str, tuple[str, ...]]
+        self,
+        decide: Decide,
+        record: Record,
+        fake_addresses: FakeAddresses,
+        local: Mapping[str, tuple[str, ...]],
     ) -> None:
-        self._decide, self._record, self._stand_ins, self._local = decide, record, stand_ins, local
+        self._decide, self._record, self._fake_addresses, self._local = decide, record, fake_addresses, local
         self._answering: set[asyncio.Task[None]] = set()
         self._questions: Counter[str] = Counter()
         """How many of these are whose."""
@@ -97,9 +101,9 @@ class Resolver:
         known = local_addresses(name, self._local)
         if known is not None:
             return _with_addresses(query, known)
-        return await self._stand_in(query, name, now, port)
+        return await self._answer_with_fake(query, name, now, port)
 
-    async def _stand_in(self, query: DnsQuery, name: str, now: float, port: int) -> bytes:
+    async def _answer_with_fake(self, query: DnsQuery, name: str, now: float, port: int) -> bytes:
         ruling = await self._decide(name, None, "")
         if ruling.verdict is Verdict.DENY:
             tag = self._asking.get(port, "")
@@ -111,14 +115,14 @@ class Resolver:
             return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
         if query.kind != dns.A:
             return dns.answer(query, dns.DnsCode.FINE)
-        address = self._stand_ins.address_of(name, now)
+        address = self._fake_addresses.address_of(name, now)
         if address is None:
             return dns.answer(query, dns.DnsCode.FAILED)
         return _with_addresses(query, (address,))
 
     def _reverse(self, query: DnsQuery) -> bytes:
         numbers = query.name.lower().removesuffix(_REVERSE).split(".")
-        name = self._stand_ins.name_of(".".join(reversed(numbers)))
+        name = self._fake_addresses.name_of(".".join(reversed(numbers)))
         if name is None:
             return dns.answer(query, dns.DnsCode.NO_SUCH_NAME)
         return dns.answer(query, dns.DnsCode.FINE, (dns.encode_name(name),), TTL)

@@ -37,7 +37,7 @@ async def wait_readable(sock: socket.socket) -> None:
         loop.remove_reader(sock.fileno())
 
 
-async def wait_gone(sock: socket.socket) -> None:
+async def wait_hang_up(sock: socket.socket) -> None:
     """Until the other side has hung up, whatever it sent before."""
     poll = select.poll()
     poll.register(sock, _GONE)
@@ -45,7 +45,7 @@ async def wait_gone(sock: socket.socket) -> None:
         await asyncio.sleep(_EVERY)
 
 
-def begin_to_ask(sock: socket.socket, each: float) -> None:
+def enable_keepalive(sock: socket.socket, each: float) -> None:
     """From now on the kernel asks whether a program is there still, on the other side."""
     seconds = max(1, round(each))
     set_option(sock, socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
@@ -62,8 +62,8 @@ def is_gone(sock: socket.socket) -> bool:
         return False
 
 
-async def wait_left(sock: socket.socket, each: float) -> None:
+async def wait_peer_gone(sock: socket.socket, each: float) -> None:
     """Until nobody is there on the other side who could still hear an answer."""
-    begin_to_ask(sock, each)
+    enable_keepalive(sock, each)
     while not is_gone(sock):
         await asyncio.sleep(each)

@@ -25,14 +25,14 @@ from pinfold.network.socket_wait import wait_readable
 _PIECE = 65536
 
 
-def disagreement(hello: ClientHello, way: GateConnection) -> str:
+def name_mismatch(hello: ClientHello, connection: GateConnection) -> str:
     """Why TLS may not go this way; empty if it may."""
-    host, may_be_unnamed = way.host, way.ruling.unnamed_tls
+    host, may_be_unnamed = connection.host, connection.ruling.unnamed_tls
     if hello.is_encrypted and not may_be_unnamed:
         return f"the TLS hello to {host} hides a name (ECH), so it cannot be compared; switch ECH off"
     if hello.server_name is None:
         # PostgreSQL's own clients before 14 say no name, and none is no other one.
-        if is_address(host) or may_be_unnamed or way.has_asked_for_tls:
+        if is_address(host) or may_be_unnamed or connection.has_asked_for_tls:
             return ""
         return f"the TLS hello to {host} names no server, so it cannot be compared; send the server name"
     try:
@@ -43,49 +43,49 @@ def disagreement(hello: ClientHello, way: GateConnection) -> str:
 
 
 async def pass_bytes(
-    way: GateConnection, first: bytes, limits: GateLimits, down: SocketPump | None = None
+    connection: GateConnection, first: bytes, limits: GateLimits, down: SocketPump | None = None
 ) -> None:
     """Preconditions: both sockets are there. `first` is what the client sent already; `down` moves the
     server's bytes, if somebody began with it."""
-    if way.via:
-        await _pass_requests(way, first, limits)
+    if connection.via:
+        await _pass_requests(connection, first, limits)
         return
-    client, server = way.client, way.server
+    client, server = connection.client, connection.server
     loop = asyncio.get_running_loop()
     down, up = down or SocketPump(server, client), SocketPump(client, server)
-    if way.early:
-        await loop.sock_sendall(client, way.early)
+    if connection.early:
+        await loop.sock_sendall(client, connection.early)
     down.start()
     try:
-        protocol, held = await _inspect(way, first, limits, up, down)
-        if protocol is Protocol.HTTP and way.refusal is None:
+        protocol, held = await _inspect(connection, first, limits, up, down)
+        if protocol is Protocol.HTTP and connection.refusal is None:
             down.stop()
-            layer = HttpLayer(HttpTarget(way.host, way.port))
-            await HttpForward(way, layer).run(layer.from_client(held), limits)
+            layer = HttpLayer(HttpTarget(connection.host, connection.port))
+            await HttpForward(connection, layer).run(layer.from_client(held), limits)
             return
-        if way.refusal is None:
-            await _let_through(way, held, limits, up)
+        if connection.refusal is None:
+            await _let_through(connection, held, limits, up)
             up.start()
-            way.ended = await run([up, down], limits)
+            connection.ended = await run([up, down], limits)
     except OSError:
-        way.ended = "it broke off"
+        connection.ended = "it broke off"
     finally:
         down.stop()
         up.stop()
-        way.sent += up.moved
-        way.received += down.moved + len(way.early)
-    if way.refusal is not None:
-        way.reset()
+        connection.sent += up.moved
+        connection.received += down.moved + len(connection.early)
+    if connection.refusal is not None:
+        connection.reset()
 
 
-async def _pass_requests(way: GateConnection, first: bytes, limits: GateLimits) -> None:
+async def _pass_requests(connection: GateConnection, first: bytes, limits: GateLimits) -> None:
     """The server is a proxy. INVARIANT: it gets nothing of the client's but requests that were checked."""
-    layer = HttpLayer(HttpTarget(way.host, way.port), way.via)
-    await HttpForward(way, layer).run(layer.from_client(first) if first else (), limits)
+    layer = HttpLayer(HttpTarget(connection.host, connection.port), connection.via)
+    await HttpForward(connection, layer).run(layer.from_client(first) if first else (), limits)
 
 
 async def _inspect(
-    way: GateConnection, data: bytes, limits: GateLimits, up: SocketPump, down: SocketPump
+    connection: GateConnection, data: bytes, limits: GateLimits, up: SocketPump, down: SocketPump
 ) -> tuple[Protocol | None, bytes]:
     """Reads until it is known what the client speaks; what of it is still held."""
     first, held, has_passed = FirstBytes(), b"", False
@@ -93,43 +93,48 @@ async def _inspect(
     while True:
         protocol = first.feed(data)
         held += data
-        way.has_asked_for_tls = way.has_asked_for_tls or first.has_asked_for_tls
+        connection.has_asked_for_tls = connection.has_asked_for_tls or first.has_asked_for_tls
         if has_paused or has_passed or not first.is_doubtful:
             protocol = first.as_it_is
         if protocol is Protocol.TLS and has_passed:
-            way.refuse(in_pieces(way))
+            connection.refuse(split_start_refusal(connection))
         elif protocol is Protocol.TLS:
-            held += await _hello(way, held, limits, up)
+            held += await _hello(connection, held, limits, up)
             return protocol, held
         elif protocol is Protocol.PROXY:
-            way.refuse(says_whose(way))
+            connection.refuse(proxy_header_refusal(connection))
         elif protocol is Protocol.HTTP and (has_passed or down.moved):
-            way.refuse(in_pieces(way))
+            connection.refuse(split_start_refusal(connection))
         elif protocol is Protocol.HTTP and held.lstrip().upper().startswith(b"PRI "):
-            way.refuse(_no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1"))
+            connection.refuse(
+                _mismatch(f"HTTP/2 without TLS to {connection.host} cannot be checked; use TLS or HTTP/1.1")
+            )
         if protocol is not None:
             return protocol, held
         if held and (has_paused or not first.is_doubtful):
-            held, has_passed = await _let_through(way, held, limits, up), has_paused or not first.is_waiting
-        piece = await _next_piece(way.client, limits.pause if held else limits.idle, down)
+            held, has_passed = (
+                await _let_through(connection, held, limits, up),
+                has_paused or not first.is_waiting,
+            )
+        piece = await _next_piece(connection.client, limits.pause if held else limits.idle, down)
         data, has_paused = piece or b"", piece is None
         if has_paused and not held:
-            way.ended = f"nothing came for {limits.idle:g} seconds"
+            connection.ended = f"nothing came for {limits.idle:g} seconds"
             return None, b""
         if piece == b"":
             if first.as_it_is is Protocol.HTTP:
-                way.refuse(_no(f"a request to {way.host} ends within its first line"))
+                connection.refuse(_mismatch(f"a request to {connection.host} ends within its first line"))
             return None, held
 
 
-async def _let_through(way: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
+async def _let_through(connection: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
     try:
-        sent = way.server.send(held) if held else 0
+        sent = connection.server.send(held) if held else 0
     except (BlockingIOError, InterruptedError):
         sent = 0
     if sent < len(held):
         async with asyncio.timeout(limits.idle):
-            await asyncio.get_running_loop().sock_sendall(way.server, held[sent:])
+            await asyncio.get_running_loop().sock_sendall(connection.server, held[sent:])
     up.moved += len(held)
     return b""
 
@@ -149,36 +154,36 @@ async def _next_piece(client: socket.socket, patience: float, down: SocketPump) 
                 return None
 
 
-async def _hello(way: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
+async def _hello(connection: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
     """Reads the whole TLS hello and judges it; what was read beyond `held`."""
     reader, data, more = HelloReader(), held, b""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limits.greeting):
             while (hello := reader.feed(data)) is None:
-                data = await loop.sock_recv(way.client, _PIECE)
+                data = await loop.sock_recv(connection.client, _PIECE)
                 if not data:
                     raise Malformed("the TLS hello ends too early")
                 more += data
     except (Malformed, TimeoutError) as error:
-        way.refuse(broken(way, f"{error}" or "it took too long"))
+        connection.refuse(broken_hello_refusal(connection, f"{error}" or "it took too long"))
         return more
 
     def refuse(refusal: Refusal) -> bool:
-        way.refuse(refusal)
+        connection.refuse(refusal)
         up.break_off()
         return False
 
-    no = judge(hello, way)
-    if no:
-        way.refuse(no)
+    refusal = judge_hello(hello, connection)
+    if refusal:
+        connection.refuse(refusal)
     else:
-        watch(reader.second(hello), way, up, refuse)
+        watch_second_hello(reader.second(hello), connection, up, refuse)
     return more
 
 
-def watch(
-    second: SecondHello, way: GateConnection, up: SocketPump, refuse: Callable[[Refusal], bool]
+def watch_second_hello(
+    second: SecondHello, connection: GateConnection, up: SocketPump, refuse: Callable[[Refusal], bool]
 ) -> bool:
     """Has the client's bytes behind a hello looked at for a second one; whether those that came may pass."""
 
@@ -186,31 +191,33 @@ def watch(
         try:
             hello = second.feed(data)
         except Malformed as error:
-            return refuse(broken(way, f"{error}"))
-        no = judge(hello, way) if hello else None
+            return refuse(broken_hello_refusal(connection, f"{error}"))
+        refusal = judge_hello(hello, connection) if hello else None
         up.inspect = None if second.is_over else inspect
-        return refuse(no) if no else True
+        return refuse(refusal) if refusal else True
 
     return inspect(b"")
 
 
-def judge(hello: ClientHello, way: GateConnection) -> Refusal | None:
+def judge_hello(hello: ClientHello, connection: GateConnection) -> Refusal | None:
     """Why TLS may not go this way; None if it may."""
-    said = disagreement(hello, way)
-    return _no(said) if said else None
+    said = name_mismatch(hello, connection)
+    return _mismatch(said) if said else None
 
 
-def in_pieces(way: GateConnection) -> Refusal:
-    return _no(f"the first bytes to {way.host} came in pieces, so they could not be checked")
+def split_start_refusal(connection: GateConnection) -> Refusal:
+    return _mismatch(f"the first bytes to {connection.host} came in pieces, so they could not be checked")
 
 
-def says_whose(way: GateConnection) -> Refusal:
-    return _no(f"it says to {way.host} whose connection it is (PROXY), so what follows cannot be checked")
+def proxy_header_refusal(connection: GateConnection) -> Refusal:
+    return _mismatch(
+        f"it says to {connection.host} whose connection it is (PROXY), so what follows cannot be checked"
+    )
 
 
-def broken(way: GateConnection, said: str) -> Refusal:
-    return Refusal(RefusalKind.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
+def broken_hello_refusal(connection: GateConnection, said: str) -> Refusal:
+    return Refusal(RefusalKind.MALFORMED, f"the TLS hello to {connection.host} is broken: {said}")
 
 
-def _no(message: str) -> Refusal:
+def _mismatch(message: str) -> Refusal:
     return Refusal(RefusalKind.MISMATCHED, message)

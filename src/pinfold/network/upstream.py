@@ -52,7 +52,7 @@ class Upstream(NamedTuple):
             return UpstreamProxy()
         return UpstreamProxy(b"Basic " + b64encode(f"{self.user}:{self.password}".encode()))
 
-    def leads_to(self, host: str, port: int) -> bool:
+    def is_used_for(self, host: str, port: int) -> bool:
         """Whether a canonical host is reached by it."""
         return not any(_covers(entry, host, port) for entry in self.direct)
 

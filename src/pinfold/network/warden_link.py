@@ -53,9 +53,9 @@ class WardenLink:
 
     def _handle(self, request: GateRequest, descriptors: list[int]) -> None:
         if request.kind == OPEN:
-            way = self._gate.open_at_once(request.host, request.port, self._tag(request))
-            if way:
-                self._answer(request, way)
+            connection = self._gate.open_at_once(request.host, request.port, self._tag(request))
+            if connection:
+                self._answer(request, connection)
             else:
                 self._opening[request.number] = self._loop.create_task(self._open(request))
         elif request.kind == JOIN and descriptors and request.number in self._opened:
@@ -74,19 +74,19 @@ class WardenLink:
 
     async def _open(self, request: GateRequest) -> None:
         try:
-            way = await self._gate.open(request.host, request.port, self._tag(request))
+            connection = await self._gate.open(request.host, request.port, self._tag(request))
         finally:
             self._opening.pop(request.number, None)
-        self._answer(request, way)
+        self._answer(request, connection)
 
-    def _answer(self, request: GateRequest, way: GateConnection) -> None:
-        if way.refusal:
-            no = way.refusal
-            self._send(_refusing(request.number, way.host, no))
+    def _answer(self, request: GateRequest, connection: GateConnection) -> None:
+        if connection.refusal:
+            refusal = connection.refusal
+            self._send(_refusing(request.number, connection.host, refusal))
         else:
-            self._opened[request.number] = way
+            self._opened[request.number] = connection
             self._loop.call_later(self._limits.held, self._drop, request.number)
-            self._send(GateAnswer(request.number, 0, way.host))
+            self._send(GateAnswer(request.number, 0, connection.host))
 
     def _send(self, answer: GateAnswer) -> None:
         # A warden that does not read for thousands of answers is none: what waits for it is dropped later.
@@ -97,12 +97,12 @@ class WardenLink:
         task = self._opening.get(number)
         if task:
             task.cancel()
-        way = self._opened.pop(number, None)
-        if way:
-            self._gate.drop(way)
+        connection = self._opened.pop(number, None)
+        if connection:
+            self._gate.drop(connection)
 
     def close(self) -> None:
-        """The pen has ended; what it has under way goes on to its end, and nothing more is opened."""
+        """The pen has ended; what is open goes on to its end, and nothing more is opened."""
         if self._warden.fileno() < 0:
             return
         self._loop.remove_reader(self._warden)
@@ -111,7 +111,7 @@ class WardenLink:
             self._drop(number)
 
 
-def _refusing(number: int, host: str, no: Refusal) -> GateAnswer:
+def _refusing(number: int, host: str, refusal: Refusal) -> GateAnswer:
     return GateAnswer(
-        number, no.why.errno, host, no.rule, no.answered, no.message, no.why.code, no.remedy, no.asked_at
+        number, refusal.why.errno, host, refusal.rule, refusal.answered, refusal.message, refusal.why.code, refusal.remedy, refusal.asked_at
     )
