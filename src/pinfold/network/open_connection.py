@@ -43,9 +43,7 @@ class ConnectionOpener:
         try:
             connection.host = self._meant(canonical(host))
         except ValueError as error:
-            connection.refusal = Refusal(
-                RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name"
-            )
+            connection.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name")
             return
         if not 0 < port < 65536:
             connection.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")
