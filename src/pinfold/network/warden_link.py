@@ -113,5 +113,13 @@ class WardenLink:
 
 def _refusing(number: int, host: str, refusal: Refusal) -> GateAnswer:
     return GateAnswer(
-        number, refusal.why.errno, host, refusal.rule, refusal.answered, refusal.message, refusal.why.code, refusal.remedy, refusal.asked_at
+        number,
+        refusal.why.errno,
+        host,
+        refusal.rule,
+        refusal.answered,
+        refusal.message,
+        refusal.why.code,
+        refusal.remedy,
+        refusal.asked_at,
     )
