@@ -1,11 +1,11 @@
 """Brace expansion: `a{b,c}` is two words, `{1..3}` three.
 
-Works on atoms: a character that was not quoted, or anything else as an opaque value. It does not know
-what the opaque values are.
+Works on atoms: an unquoted character, or anything else as an opaque value. It does not know what the opaque
+values are.
 
-Facts about bash: braces come before every other expansion. A pair without a comma on its own level and
-without a valid range stays as it is written, and what is inside of it is still expanded. A range counts
-only if all of it is plain text. An unmatched `{` is a character like any other.
+Facts about bash: it expands braces before everything else. A pair without a comma on its own level and
+without a valid range stays as written, and bash still expands the text inside. A range counts only if all of
+it is plain text. An unmatched `{` is a character like any other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,17 @@ MAX_WORDS = 256
 
 
 class Quoted(str):
-    """A character that quoting has made ordinary."""
+    """A quoted character: it has no special meaning."""
 
     __slots__ = ()
 
 
 Atom: TypeAlias = object
-"""A plain `str` of one character is active; `Quoted` and everything else is not."""
+"""A plain `str` of one character may be special; `Quoted` and everything else is not."""
 
 
 class TooMany(Exception):  # noqa: N818
-    """More words than are worth listing, or a range whose meaning is odd."""
+    """There are too many words to list, or a range has an unclear meaning."""
 
 
 def expand(atoms: Sequence[Atom]) -> list[list[Atom]]:
@@ -34,7 +34,7 @@ def expand(atoms: Sequence[Atom]) -> list[list[Atom]]:
         choices = _choices(atoms[at + 1 : end], [comma - at - 1 for comma in commas])
         if choices is not None:
             return _product(atoms[:at], choices, atoms[end + 1 :])
-        # Not an expansion: the brace is a character, what follows may still hold one.
+        # Not an expansion: the brace is a character, and an expansion may follow.
     return [list(atoms)]
 
 
@@ -50,7 +50,7 @@ def _is(atom: Atom, character: str) -> bool:
 
 
 def _pairs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int, list[int]]]:
-    """Where each brace opens that is closed, where it closes, and the commas of its own level."""
+    """For each pair of braces: where it opens, where it closes, and the commas of its own level."""
     opened: list[tuple[int, list[int]]] = []
     for index, atom in enumerate(atoms):
         if _is(atom, "{"):
@@ -118,5 +118,5 @@ def _count(first: int, last: int, step: int) -> range:
 
 def _letter(code: int) -> str:
     if not chr(code).isalpha():
-        raise TooMany  # between Z and a stand a backslash and a backquote
+        raise TooMany  # a backslash and a backquote lie between Z and a
     return chr(code)

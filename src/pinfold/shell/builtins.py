@@ -21,7 +21,7 @@ from pinfold.shell.stdin import is_stream
 from pinfold.shell.variables import EVALUATED, RUN_LATER, keeps
 
 Judge = Callable[[Command, list[Word], Findings], list[Nested]]
-"""Takes a command and its words after the name; gives back the texts that it runs."""
+"""Takes a command and its words after the name; returns the texts that it runs."""
 
 
 def _nested(command: Command, name: str, text: str, span: Span, findings: Findings) -> Nested:
@@ -36,7 +36,9 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
         return []
     texts = [word.literal for word in words]
     if None in texts:
-        findings.unknown("what `eval` runs is only known when it runs", command.span, runs=True)
+        findings.unknown(
+            "the text that `eval` runs is only known when the line runs", command.span, runs=True
+        )
         findings.changes_directory = findings.assigns_any = True
         return []
     span = Span(words[0].span.start, words[-1].span.end)
@@ -49,7 +51,7 @@ def _source(command: Command, words: list[Word], findings: Findings) -> list[Nes
     file = operands[0].known({"HOME": "~"}) if operands else ""
     is_input = bool(operands) and is_stream(operands[0], command.directories)
     if file is None or file.startswith("/dev/") or is_input:
-        findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
+        findings.unknown("which file is sourced is only known when the line runs", command.span, runs=True)
     else:
         findings.unknown("a sourced file may give names another meaning", command.span)
     return []
@@ -60,11 +62,15 @@ def _trap(command: Command, words: list[Word], findings: Findings) -> list[Neste
         words = words[1:]
     if not words or (words[0].literal or "x").startswith("-") or len(words) == 1:
         if any(word.literal is None for word in words):
-            findings.unknown("what `trap` will run is only known when it runs", command.span, runs=True)
+            findings.unknown(
+                "the text that `trap` runs is only known when the line runs", command.span, runs=True
+            )
         return []
     text = words[0].literal
     if text is None:
-        findings.unknown("what `trap` will run is only known when it runs", command.span, runs=True)
+        findings.unknown(
+            "the text that `trap` runs is only known when the line runs", command.span, runs=True
+        )
         return []
     return [_nested(command, "trap", text, words[0].span, findings)]
 
@@ -74,7 +80,7 @@ def _alias(command: Command, words: list[Word], findings: Findings) -> list[Nest
     for word in words:
         text = word.literal
         if text is None:
-            findings.unknown("what an alias stands for is only known when it runs", word.span, runs=True)
+            findings.unknown("the text of an alias is only known when the line runs", word.span, runs=True)
             findings.defined.add(word.start.partition("=")[0])
         elif "=" in text:
             name, _, value = text.partition("=")
@@ -86,7 +92,7 @@ def _alias(command: Command, words: list[Word], findings: Findings) -> list[Nest
 
 
 def _runs_anything(why: str, *options: str) -> Judge:
-    """A builtin that may run anything: always, or where an option of `options` may be given."""
+    """The judge of a builtin that may run anything: always, or where it may have an option of `options`."""
 
     def judge(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
         if not options or any(_may_hold(word, letter) for word in words for letter in options):
@@ -131,28 +137,29 @@ RUNS_TEXT: dict[str, Judge] = {
 
 
 FILLED_IN = frozenset(("HOME", "CDPATH"))
-"""Variables by which paths are read, as long as nothing in the line changes them."""
+"""Variables whose values Pinfold fills in in paths, unless the line changes them."""
 
 
 def examine(command: Command, findings: Findings) -> list[Nested]:
-    """The shell texts in a command; adds to `findings` what else it does to the shell."""
+    """Returns the shell texts in a command; adds to `findings` what else it does to the shell."""
     for assignment in command.assignments:
         if assignment.name in FILLED_IN and not (
             assignment.value and keeps(assignment.name, assignment.value)
         ):
-            findings.assigned.add(assignment.name)  # by `env`, too, which may take it away
+            findings.assigned.add(assignment.name)  # by `env` too, which may unset it
         if assignment.name in RUN_LATER:
-            findings.unknown(f"the shell may run what `{assignment.name}` holds", assignment.span, runs=True)
+            why = f"the shell may run the value of `{assignment.name}`"
+            findings.unknown(why, assignment.span, runs=True)
         if assignment.name in EVALUATED:
-            why = f"what `{assignment.name}` is given is evaluated as arithmetic"
+            why = f"the shell evaluates what is assigned to `{assignment.name}` as arithmetic"
             findings.evaluated(why, assignment.span)
         if assignment.name == "PATH":
-            findings.unknown("names may mean other programs once `PATH` is changed", assignment.span)
+            findings.unknown("changes `PATH`, so names may mean other programs", assignment.span)
     words = without_prefix(command.words)
     name = words[0].literal if words else None
     if name is None:
         if words and words[0].file_name is None:
-            why = f"`{words[0].source}` is only known to be a program when it runs"
+            why = f"`{words[0].source}` may be any program"
             findings.unknown(why, words[0].span, runs=True)
             findings.changes_directory = findings.assigns_any = True
         return []

@@ -23,7 +23,7 @@ EVERY_BIT = 0o777
 
 
 def in_one_form(roles: list[str], text: str) -> str:
-    """The operand in the one form that its role has; as it is where it has none."""
+    """The operand in the one form of its role; unchanged where the role has none."""
     for role in roles:
         match role:
             case "mode":
@@ -36,7 +36,7 @@ def in_one_form(roles: list[str], text: str) -> str:
 
 
 def _mode(text: str) -> str:
-    """`0777`, `=777`, `a=rwx` and `ugo+rwx` make the same of every file."""
+    """The octal number of a mode, if it means the same for every file: `0777`, `=777`, `a=rwx`, `ugo+rwx`."""
     if re.fullmatch(r"=?[0-7]+", text):
         return text.lstrip("=0") or "0"
     clauses = text.split(",")
@@ -60,7 +60,7 @@ def _after(clauses: list[str], mode: int) -> int:
 
 
 def _owner(text: str) -> str:
-    """`root`, `0`, `+0` and `root:root` with its group."""
+    """An owner by number where it is root: `root`, `+0` and `0`, and `root:root` with its group."""
     owner, sign, group = re.fullmatch(r"(?s)([^:.]*)([:.]?)(.*)", text).groups()  # type: ignore[union-attr]
     return _number_of(owner) + (":" if sign else "") + _number_of(group)
 
@@ -77,13 +77,16 @@ CODE = r"(?:.*/)?(?:([^/]+)(?:-cli|-[0-9.]+)\.[cm]?js|([^/]+)/__main__\.py)"
 
 
 def package_name(name: str) -> str:
-    """The program that a package is called by: of `npm@9` and `npm:npm` it is npm, of `test:pip==24` pip."""
+    """The program of a package: `npm` for `npm@9` and `npm:npm`, `pip` for `test:pip==24`."""
     match = re.fullmatch(PACKAGE, name)
     return match[1] if match else name
 
 
 def module_as_program(module: Word) -> Word:
-    """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
+    """The program that a Python module is.
+
+    Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`.
+    """
     if not module.literal:
         return module
     name, _, _ = module.literal.partition("._")
@@ -92,13 +95,13 @@ def module_as_program(module: Word) -> Word:
 
 
 def file_as_program(file: Word) -> Word:
-    """The program that a file of code is, where its name says so: `npm/bin/npm-cli.js`, `pip/__main__.py`."""
+    """The program that a file of code is, if its name shows that: `npm/bin/npm-cli.js`, `pip/__main__.py`."""
     match = re.fullmatch(CODE, file.literal or "")
     name = next(filter(None, match.groups()), "") if match else ""
     return literal_word(name, file.span) if name and chart(name) is not None else file
 
 
 def service_of(program: str) -> str:
-    """The service that a script of the system starts and stops: `/etc/init.d/nginx stop`."""
+    """The service of a script in `/etc/init.d` or `rc.d`: `nginx` for `/etc/init.d/nginx`; else empty."""
     match = re.fullmatch(INIT_SCRIPT, program)
     return next(filter(None, match.groups()), "") if match else ""

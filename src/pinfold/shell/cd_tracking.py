@@ -1,6 +1,7 @@
-"""Where commands of a line run: what `cd` and its kin do to the ways they may have come.
+"""In which directories the commands of a line may run: what `cd`, `pushd` and the like change.
 
-Pure: a set of ways in, the sets of ways after success and after failure out. `None` is "anywhere".
+A way is a list of directories that the shell changed into one after another. Pure: a set of ways goes in, the
+sets of ways after success and after failure come out. `None` is "anywhere".
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,13 @@ from pinfold.shell.results import LineFacts, Places
 
 MAX_WAYS = 4
 _FORGETS = frozenset(("pushd", "popd", "dirs", "eval", "source", ".", "shopt", "trap"))
-"""Commands after which the directory may be any, if anything in the line moves at all."""
+"""Commands after which the directory may be any, if the line changes the directory at all."""
 _HOME = Word("~", Span(0, 0), (Home(),))
 MOVERS = frozenset(("cd", "pushd", "popd", "source", "."))
 
 
 class After(Struct, frozen=True):
-    """The ways after a command that succeeded, and after one that failed."""
+    """The ways after a command succeeded, and after it failed."""
 
     ok: Places
     bad: Places
@@ -43,18 +44,18 @@ def stays(places: Places) -> After:
 
 
 def anywhere(facts: LineFacts, places: Places) -> Places:
-    """Where something runs that runs at a time nobody knows: a function's body, a trap."""
+    """Where a text runs that may run at any time: a function's body, a trap."""
     return None if facts.changes_directory else places
 
 
 def after_command(words: Sequence[Word], places: Places, facts: LineFacts) -> After:
-    """What a simple command leaves behind."""
+    """The ways after a simple command."""
     words = without_prefix(words)
     if not words:
         return stays(places)
     name = words[0].literal
     if name is None:
-        return stays(places if words[0].file_name else None)  # a file is no command of the shell's own
+        return stays(places if words[0].file_name else None)  # a file is none of the shell's own commands
     if name in facts.defined or name in _FORGETS:
         return stays(anywhere(facts, places))
     if name in ("exit", "return"):

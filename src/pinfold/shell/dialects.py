@@ -1,7 +1,7 @@
 """Where a text means one thing to our parser and another to the shell that will run it.
 
-The whole line is bash's; texts given to `sh -c` and its kin may be run by dash, busybox or ksh. The parser
-reads them as bash would. Only a text that uses nothing of bash's own is then read rightly.
+bash runs the whole line; dash, busybox or ksh may run the texts that `sh -c` and the like get. The parser
+reads all of them as bash would, which is right only for a text without syntax of bash's own.
 
 Facts about dash: `$'a\\'b'` ends at the second quote, `{a,b}` is one word, `&>` is a background job and a
 truncated file, `[[`, `((`, `<(` and `<<<` do not exist.
@@ -16,14 +16,14 @@ from pinfold.shell.tree_text import Node
 _READ_DIFFERENTLY = {
     # shfmt reads CR LF as one newline, also after a backslash. bash does not.
     "\r\n": "a carriage return before a newline",
-    # bash takes the continuation out first, and sees `$(`, `<(` or `<<`. shfmt does not.
+    # bash removes the continuation first, and sees `$(`, `<(` or `<<`. shfmt does not.
     "$\\\n": "a line continuation inside of an expansion",
     "<\\\n": "a line continuation inside of a redirection",
     ">\\\n": "a line continuation inside of a redirection",
 }
-"""Texts that bash and shfmt are known to read differently, and what is wrong with them."""
+"""Texts that bash and shfmt read differently, and what to call them."""
 _ODD_COMMENT = re.compile(r"[^ \t\n;&|(<>]#|\\[ \t\n;&|(<>]+#|#.*\\\n")
-"""What a comment that the two read differently looks like; so does much else."""
+"""Finds comments that bash and shfmt may read differently; matches much else too."""
 _SHELLS = frozenset(("bash", "rbash"))
 _OTHER_SHELLS = frozenset(("sh", "dash", "ash", "ksh", "mksh", "ksh93", "yash", "busybox"))
 _BASH_ONLY = (
@@ -40,9 +40,10 @@ _PLAIN_TEXT = rf"(?:cd +{_PLAIN} *(?:&&|;) *)?({_PLAIN_COMMAND}(?: *\| *{_PLAIN_
 def reads_alike(text: str) -> bool:
     """Whether zsh, ksh and fish start the same programs with the same words as bash does.
 
-    Facts about them: each has words that stand before a command (`noglob`, `and`, `repeat 3`), and commands
-    by which a later name means another program (`hash ls=/bin/git`, fish's `alias ls git`). So there is one
-    pipe of known programs, with nothing but a `cd` before it. To zsh, `=x` at the start of a word is a path.
+    Facts about these shells: each has words that may precede a command (`noglob`, `and`, `repeat 3`), and
+    commands that make a later name mean another program (`hash ls=/bin/git`, fish's `alias ls git`). So only
+    one pipe of known programs counts, with nothing but a `cd` before it. To zsh, `=x` at the start of a word
+    is a path.
     """
     found = re.fullmatch(_PLAIN_TEXT, text.strip(" "), re.ASCII)
     if found is None or re.search(r"(^| )=", text):
@@ -51,7 +52,8 @@ def reads_alike(text: str) -> bool:
 
 
 def find_divergence(text: str, tree: Node) -> tuple[str, int] | None:
-    """What in `text` bash and shfmt read differently, and where; found by tests/shell/test_bash_agrees.py."""
+    """What bash and shfmt read differently in `text`, and where. tests/shell/test_bash_agrees.py found
+    these."""
     for odd, problem in _READ_DIFFERENTLY.items():
         if odd in text:
             return problem, text.index(odd)
@@ -64,9 +66,11 @@ def find_divergence(text: str, tree: Node) -> tuple[str, int] | None:
 
 
 def _divergent_comment(text: str, tree: Node) -> tuple[str, int] | None:
-    """Facts about shfmt 3.14, where bash reads a command:
-    - it takes a comment that ends with a backslash for continued: `ls # a\\` joins the line below to the
-      command above;
+    """A comment of the tree in which bash reads a command, and where it is.
+
+    Facts about shfmt 3.14:
+    - it lets a comment that ends with a backslash go on: `ls # a\\` joins the line below to the command
+      above;
     - in `$(echo ${a}#b; cmd`, it takes the rest of the line for a comment. To bash, `#` goes on with a word.
     """
     data = text.encode()
@@ -84,7 +88,8 @@ def _divergent_comment(text: str, tree: Node) -> tuple[str, int] | None:
 
 
 def _begins_a_word(before: bytes) -> bool:
-    """Whether a `#` after this begins a word. After `)` and a backquote that depends on what they close."""
+    """Whether a `#` after this text begins a word. After `)` and a backquote it depends on what they
+    close."""
     start = re.sub(rb"(?<!\\)((?:\\\\)*)(?:\\\n)+\Z", rb"\1", before)
     return re.search(rb"(?:\A|(?<!\\)(?:\\\\)*[ \t\n;&|(<>])\Z", start) is not None
 
@@ -108,7 +113,7 @@ def _comments(tree: Node) -> tuple[list[Node], set[int]]:
 
 
 def runs_in_another_shell(via: tuple[str, ...]) -> bool:
-    """Whether the innermost shell on the way is not bash."""
+    """Whether the innermost shell around a command is not bash."""
     for name in reversed(via):
         if name in _SHELLS:
             return False
@@ -118,7 +123,7 @@ def runs_in_another_shell(via: tuple[str, ...]) -> bool:
 
 
 def has_bash_only_syntax(text: str) -> bool:
-    """Looks at the bare text, so quoted text may count too: that only adds caution."""
+    """Whether the text has syntax of bash's own. Quoted text may count too: that only adds caution."""
     for sign in _BASH_ONLY:
         if sign in (text if sign != ">&" else _without_descriptors(text)):
             return True

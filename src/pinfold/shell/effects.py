@@ -1,12 +1,12 @@
-"""What a command reads, writes and deletes, and by what it does more than its name says.
+"""What a command reads, writes and deletes, and what makes it do more than its name says.
 
-This module turns sorted words and a chart into the fields of a `Command`. It knows no program by
-name and starts nothing; commands inside a command are `unwrap`'s.
+This module turns sorted words and a chart into the fields of a `Command`. It knows no program by name and
+starts nothing. `unwrap` finds commands inside a command.
 
 For a program without a chart, `flags` holds each cluster whole and its letters (`-rf`: `-rf -r -f`), and
-`operands` every word that is no option: which options take a value is unknown, so the trait
-UNCHARTED tells policy to let a word that directly follows an option be a value. A charted program with an
-option that its chart does not list has that trait too.
+`operands` every word that is no option. Which options take a value is unknown, so the trait UNCHARTED tells
+policy that a word right after an option may be a value. A charted program with an option that its chart does
+not list has that trait too.
 """
 
 import re
@@ -39,13 +39,13 @@ ROLES = frozenset(
 )
 
 
-# Pathspecs that are patterns or have magic, and those that lead elsewhere.
+# Pathspecs that are patterns or have magic, and those that lead out of the directory.
 PATTERN = r"[*?\[]|^:[(/!^]"
 OUTSIDE = r"[/~]|\.\.(/|$)|.*/\.\.(/|$)"
 
 
 class _EffectCollector:
-    """What is being gathered."""
+    """Collects the effects of a command."""
 
     def __init__(self) -> None:
         self.reads: list[Word] = []
@@ -57,7 +57,7 @@ class _EffectCollector:
         self.code: list[Word] = []
 
     def add(self, roles: str, word: Word, chart: Chart, option: str = "") -> None:
-        """Note that `word` has these roles."""
+        """Adds a word that has these roles."""
         for role in roles.split():
             match role:
                 case "reads" if word.literal != "-":
@@ -67,7 +67,7 @@ class _EffectCollector:
                 case "deletes":
                     self.deletes.append(word)
                 case "moves":
-                    # What a pattern finds is still there after it was moved; a place itself is gone.
+                    # The directory of a pattern is still there after its files moved; a moved path is gone.
                     (self.writes if word.has_glob else self.deletes).append(word)
                 case "object":
                     self._object(word)
@@ -79,7 +79,7 @@ class _EffectCollector:
                     self.hazards.append(Hazard(chart.program.operands.why, word.span, option))
 
     def _object(self, word: Word) -> None:
-        """`HEAD:path`, `:path`, or a path as it is: what git may show of a file.
+        """Adds an object of git: `HEAD:path`, `:path`, or a plain path, of which git may show the file.
 
         Facts about git: a path is a pattern, in which `*` matches `/` too, and after `:` it may begin with
         magic. A path out of the repository means --no-index, and then directories are read.
@@ -97,7 +97,7 @@ class _EffectCollector:
         text = word.literal
         safe, unsafe = chart.program.script_safe, chart.program.script_unsafe
         if text is None:
-            why = "its script is only known when it runs"
+            why = "its script is only known when the line runs"
         elif (safe and not _is_made_of(safe, text)) or (unsafe and re.search(unsafe, text)):
             why = f"the script `{_short(text)}` may run or write something else"
         else:
@@ -108,7 +108,7 @@ class _EffectCollector:
 
 
 def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> Command:
-    """The command with everything that its charts say of it."""
+    """The command with all effects that its charts describe."""
     found = _EffectCollector()
     flags: dict[str, None] = {}
     below = follows = False
@@ -149,7 +149,7 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
 
 
 def running_scripts(stage: CommandStage) -> tuple[Word, ...]:
-    """The scripts among its words that may run anything."""
+    """The scripts among a program's words that may run anything."""
     if not stage.chart.program.script_runs:
         return ()
     found = _EffectCollector()
@@ -160,7 +160,7 @@ def running_scripts(stage: CommandStage) -> tuple[Word, ...]:
 
 
 def uncharted(command: Command, name: str) -> Command:
-    """The command of a program nothing is known of."""
+    """The command with flags and operands as far as they are known without a chart."""
     flags: dict[str, None] = {}
     operands: list[Word] = []
     rest = list(command.words[1:])
@@ -211,7 +211,7 @@ def _option(found: _EffectCollector, given: GivenOption, chart: Chart) -> None:
 
 
 def _subcommand_word(stage: CommandStage) -> Word:
-    """The subcommand's name; one that may be a user's own name for any other is not known."""
+    """The word of the subcommand; unknown where the name may be a user's alias for any other."""
     word = stage.arguments.operands[0]
     if stage.chart.program.aliasing and stage.chart.child(word.literal or "") is None:
         return Word(word.source, word.span, (Computed("an alias", quoted=True),))
@@ -223,7 +223,7 @@ def _reads_below(given: GivenOption) -> bool:
 
 
 def _is_made_of(step: str, text: str) -> bool:
-    """Whether a script is made of nothing but such steps."""
+    """Whether a script is a sequence of such steps and nothing else."""
     pattern, at = re.compile(step), 0
     while at < len(text):
         match = pattern.match(text, at)
@@ -269,7 +269,7 @@ def _operands(found: _EffectCollector, stage: CommandStage, makes: str, span: Sp
         found.add(table.second, words.pop(1), chart)
     below = any(_reads_below(given) for given in stage.arguments.given)
     if (table.default or below) and all(word.may_vanish for word in words):
-        # `grep -r x` and its like walk the working directory; so does `grep -r x $Y` if Y is empty.
+        # `grep -r x` and the like walk the working directory; so does `grep -r x $Y` if Y is empty.
         words.append(literal_word(table.default or ".", span))
     if table.besides and not makes.strip() and not (words and all(":" in word.start for word in words)):
         words.append(literal_word(table.besides, span))

@@ -38,7 +38,7 @@ COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-le", "-ge", "-lt", "-gt"))
 
 
 def leaves(node: Node | None) -> Iterator[Node]:
-    """The words at the ends of an expression."""
+    """The words that are the leaves of an expression."""
     if node is None:
         return
     kind = node["Type"]
@@ -71,7 +71,7 @@ def is_constant(node: Node | None) -> bool:
 
 
 def is_plain_subscript(node: Node) -> bool:
-    """`[3]`, `[@]`, `[*]`: nothing in it is evaluated."""
+    """Whether a subscript is `[3]`, `[@]` or `[*]`: bash evaluates nothing in it."""
     if node["Type"] == "Word" and len(node["Parts"]) == 1 and node["Parts"][0].get("Value") in ("@", "*"):
         return True
     return is_constant(node)
@@ -88,13 +88,17 @@ _HARMLESS_PATTERN = r"[\w\t ./,:+=@%-]*"
 _NOTHING = frozenset(("", "''", '""', "$''", '$""'))
 
 _QUALIFIER_THAT_RUNS = r"""[\\'"\s]|e[^\w|.*?)\]-]|\+[A-Za-z_]"""
-"""`e` with a sign that ends the text, or what a text of several words needs; as a name, `+name`."""
+"""Finds zsh qualifiers that run something: `e` with a sign that ends the text, or quotes and blanks as a text
+of several words needs them; or `+name`."""
 
 
 def _require_one_reading(parts: Sequence[Node]) -> None:
-    """Facts about shells: in `${x:-'}` inside of double quotes or a here-document, dash, bash in its POSIX
-    mode, and bash in here-documents take the quote for itself: the expansion ends there, and what stands
-    between two quotes is expanded. shfmt looks for the other quote, and bash elsewhere does so too."""
+    """Raises `UnknownNode` where shells read a quote inside of a quoted expansion differently.
+
+    Facts about shells: in `${x:-'}` inside of double quotes or a here-document, dash, bash in its POSIX
+    mode, and bash in here-documents take the quote literally: the expansion ends there, and they expand the
+    text between two quotes. shfmt looks for the other quote, and so does bash elsewhere.
+    """
     for part in parts:
         if part["Type"] != "ParamExp":
             continue
@@ -118,15 +122,15 @@ def _lists_keys(part: Node) -> bool:
 
 
 class ExpansionVisitor(ABC):
-    """Visits every part of a word; whoever walks statements says how by `statements`."""
+    """Visits every part of a word. A subclass walks the statements in it (`statements`)."""
 
     def __init__(self, source: SourceText, findings: Findings) -> None:
         self.source = source
         self.findings = findings
         self.is_read_again = ""
-        """Inside of `read_again`: what `$'...'` may stand for, as a regular expression."""
+        """Inside of `read_again`: which values of `$'...'` are harmless, as a regular expression."""
         self.loops: list[str] = []
-        """The variables of the loops around what is visited, where they are never empty there."""
+        """The variables of the loops around the visited node that are never empty there."""
         self.scope = Scope(source, findings.facts.is_assigned, self.is_filled, findings.facts.defined)
 
     def is_filled(self, name: str) -> bool:
@@ -139,7 +143,7 @@ class ExpansionVisitor(ABC):
         parts = word["Parts"]
         first = value_of(parts[0]) if parts[0]["Type"] == "Lit" else ""
         if first.startswith("=") and first not in ("=", "=="):
-            self.findings.unknown("means something else in zsh", self.source.span(word))
+            self.findings.unknown("has another meaning in zsh", self.source.span(word))
         for part in parts:
             if part["Type"] == "Lit" and first_invisible(value_of(part)):
                 self.findings.unknown("control character", self.source.span(part))
@@ -169,28 +173,34 @@ class ExpansionVisitor(ABC):
                     raise UnknownNode(f"an unknown kind of word: {kind}")
 
     def visit_quoted_parts(self, parts: Sequence[Node], places: Places) -> None:
-        """The parts of what stands in double quotes, or of a here-document."""
+        """Visits the parts of a double-quoted text or of a here-document."""
         _require_one_reading(parts)
         self.visit_parts(parts, places, quoted=True)
 
     def require_value(self, part: Node, field: str) -> None:
-        """Facts about shfmt: it leaves the value out where nothing but continued lines stands in the text."""
+        """Raises `UnknownNode` where a part has no value, though the text has one.
+
+        Facts about shfmt: it leaves the value out where the text holds nothing but continued lines.
+        """
         if field not in part and self.source.written(part).replace("\\\n", "") not in _NOTHING:
             raise UnknownNode("text without a value")
 
     def require_one_value(self, part: Node) -> None:
-        """Facts about bash 5.2: `"$(: ${x:-$'$(cmd)'})"` and `"$([[ x =~ (a$'$(cmd)') ]])"` start `cmd`: what
-        the quotes stand for is put in their place without quotes, and then read again."""
+        """Notes a `$'...'` that bash may expand twice.
+
+        Facts about bash 5.2: `"$(: ${x:-$'$(cmd)'})"` and `"$([[ x =~ (a$'$(cmd)') ]])"` start `cmd`: bash
+        replaces the quotes by their unquoted value, and then reads that again.
+        """
         if not (self.is_read_again and part.get("Dollar")):
             return
         value = undo_ansi_c(value_of(part))
         if value is None or not re.fullmatch(self.is_read_again, value):
-            why = "a quote that bash may take away and read again"
+            why = "a quoted text that bash may unquote and expand again"
             self.findings.unknown(why, self.source.span(part), runs=True)
 
     @contextmanager
     def read_again(self, harmless: str) -> Iterator[None]:
-        """What is visited inside is text that bash may read a second time, without some of its quotes."""
+        """Marks the visited text as one that bash may read a second time, without some of its quotes."""
         before, self.is_read_again = self.is_read_again, harmless
         try:
             yield
@@ -203,7 +213,7 @@ class ExpansionVisitor(ABC):
             return
         place, span = self.source.place(part), self.source.span(part)
         self.findings.unknown("an expansion that the parser takes for text", span, runs=True)
-        # What is quoted in such a command is no part of the literal any more.
+        # The literal does not hold the quoted parts of such a command.
         for command in commands_in(self.source.text[place.start :]):
             self.findings.hidden.append((command, span, places))
 
@@ -220,14 +230,16 @@ class ExpansionVisitor(ABC):
             self.findings.unknown("`${ ...; }` runs in the shell itself", self.source.span(part), runs=True)
 
     def pattern_group(self, part: Node) -> None:
-        """Facts about shfmt: what stands in `@(...)` is not parsed. bash expands it.
+        """Notes what shells may run in a pattern group.
 
-        Facts about zsh: after a pattern, `(e:text:)` and `(+name)` run something for each file that is found.
+        Facts about shfmt: it does not parse the text in `@(...)`. bash expands it.
+
+        Facts about zsh: after a pattern, `(e:text:)` and `(+name)` run something for each file found.
         """
-        self.findings.unknown("means something else in zsh", self.source.span(part))
+        self.findings.unknown("has another meaning in zsh", self.source.span(part))
         text = part["Pattern"]["Value"]
         if re.search(_QUALIFIER_THAT_RUNS, text):
-            self.findings.unknown("zsh may run what stands in a pattern", self.source.span(part), runs=True)
+            self.findings.unknown("zsh may run text in a pattern", self.source.span(part), runs=True)
         if set(text) & set("$`<>"):
             self.findings.unknown("an expansion inside a pattern", self.source.span(part), runs=True)
 
@@ -237,7 +249,7 @@ class ExpansionVisitor(ABC):
         if strange or "Param" not in part:
             raise UnknownNode(f"an unknown kind of expansion: {min(strange, default='no parameter')}")
         if part.get("Excl") and not part.get("Names") and not _lists_keys(part):
-            self.findings.evaluated("`${!name}` expands what another variable names", span)
+            self.findings.evaluated("`${!name}` expands a variable that another variable names", span)
         if "Index" in part:
             self.subscript(part["Index"], part, places)
         for field in ("Offset", "Length"):
@@ -307,7 +319,7 @@ class ExpansionVisitor(ABC):
         note_assigned(name, span, self.findings)
 
     def assign_word(self, word: Word) -> None:
-        """A word that may name a variable: in arithmetic, `x` may stand left of a `=`."""
+        """Notes a word that may name a variable: in arithmetic, `x` may be left of a `=`."""
         if word.literal is None:
             self.findings.assigns_any = True
         elif word.literal:

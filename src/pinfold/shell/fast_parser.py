@@ -81,7 +81,7 @@ def literal_of(word: Node) -> str:
 
 
 def assignment(word: Node) -> Node | None:
-    """`NAME=value` or `NAME+=value` out of a word that begins so; None for any other word."""
+    """The assignment of a word that begins with `NAME=` or `NAME+=`; None for any other word."""
     first, *rest = word["Parts"]
     left, equals, value = first["Value"].partition("=") if first["Type"] == "Lit" else ("", "", "")
     name = left.removesuffix("+")
@@ -132,9 +132,9 @@ def joined(op: str, at: int, left: Node, right: Node) -> Node:
 
 MAX_CHARACTERS = 1_000
 MAX_COMMANDS = 64
-"""Operators lean to the left: so many commands make a tree as deep."""
+"""Operators lean to the left, so the tree is as deep as the number of commands."""
 MAX_DEPTH = 3
-"""Of lists inside of each other."""
+"""How many lists may be nested."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _BARE = r"-A-Za-z0-9_!%*+,./:=?@\]^{}~"
@@ -172,7 +172,7 @@ def plain_tree(text: str) -> Node | None:
 
 
 class _PlainLineReader:
-    """Reads from left to right; `at` is where it stands, `sign` what ended the last command, at `sign_at`.
+    """Reads from left to right; `at` is the position, `sign` what ended the last command, at `sign_at`.
 
     The sign is an operator, `done`, or an empty string for the end of the text.
     """
@@ -263,7 +263,7 @@ class _PlainLineReader:
         return statement(assigns, args, redirs)
 
     def between(self) -> re.Match[str] | None:
-        """Skips blanks: to a redirection, to a word (no group), or to a sign (None)."""
+        """Skips blanks up to a redirection, a word (no group), or a sign (None)."""
         found = _BETWEEN.match(self.text, self.at)
         if found is None:
             raise _NotPlain
@@ -361,7 +361,7 @@ class _PlainLineReader:
 
     def double_quoted(self, start: int) -> Node:
         parts: list[Node] = []
-        pattern = re.compile(_QUOTED_PART)  # when first needed, as no other line should pay for it
+        pattern = re.compile(_QUOTED_PART)  # compiled here: most lines have no double quotes
         while (found := pattern.match(self.text, self.at)) is not None:
             if found.lastgroup == "close":
                 self.at = found.end()

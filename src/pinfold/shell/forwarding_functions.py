@@ -1,11 +1,11 @@
-"""Functions of a line that pass on what they are given: `run(){ "$@"; }; run npm test` starts `npm test`.
+"""Functions of a line that forward their parameters: `run(){ "$@"; }; run npm test` starts `npm test`.
 
-A command of such a body is judged with the words of each call. So what `"$@"` is there is no doubt any more:
-a call's own words are known, or doubted where the call stands. A later line that calls the function has the
-words in it, as those of a program that nothing is known of.
+Pinfold judges a command of such a body with the words of each call. So `"$@"` is no doubt there: the words of
+a call are known, or doubted at the call. A later line that calls the function is judged as a call of an
+unknown program with these words.
 
-Where something in the line gives the shell other parameters (`set -- x`, `shift`), what `"$@"` is cannot be
-known.
+Where something in the line gives the shell other parameters (`set -- x`, `shift`), the value of `"$@"` is
+unknown.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ ALL_PARAMETERS = '"$@"'
 
 
 class ForwardedCommand(Struct, frozen=True):
-    """A command in a function's body that has the function's own words among its words."""
+    """A command in a function's body that has the function's parameters among its words."""
 
     function: str
     command: Command
@@ -30,15 +30,15 @@ class ForwardedCommand(Struct, frozen=True):
 
     @property
     def may_start_the_rest(self) -> bool:
-        """Whether with no words at all what stands after them may be the command: `"$@" git push`."""
+        """Whether the words after the parameters are a command if there are none: `"$@" git push`."""
         return self.command.words[-1].source != ALL_PARAMETERS
 
     def word_count(self, call: Command) -> int:
-        """At most so many words it has with those of a call."""
+        """The most words that it has with those of a call."""
         return len(self.command.words) + len(call.words) * sum(1 for _ in self.parameter_words)
 
     def called_with(self, words: tuple[Word, ...], call: Command) -> Command:
-        """It, where the function is called with these words."""
+        """The command as a call of the function with these words runs it."""
         own = tuple(
             each
             for word in self.command.words

@@ -1,8 +1,8 @@
-"""Code that a program gets in its words, on standard input or in a file which the line itself writes.
+"""Code that a program gets in its words, on standard input or in a file that the line itself writes.
 
-This module decides whether such a text can be judged: a shell's is one more text of the line, another
-language's is searched for signs that it runs something, and what the line does not hold is unknown. Which
-words and inputs are code, a program's chart says; `unwrap` looks there.
+This module decides whether Pinfold can judge such code. Shell code is one more text of the line. Code in
+another language is searched for signs that it runs something. Code that the line does not hold is unknown.
+A program's chart says which words and inputs are code; `unwrap` reads it there.
 """
 
 import re
@@ -27,7 +27,7 @@ from pinfold.shell.written_files import ContentsOf
 
 
 class InlineCode:
-    """One command's."""
+    """The code that one command runs."""
 
     def __init__(
         self, found: StartedCommands, stages: tuple[CommandStage, ...], contents_of: ContentsOf
@@ -37,7 +37,7 @@ class InlineCode:
         self.contents_of = contents_of
 
     def judge_words(self) -> None:
-        """Words and inputs that hold code which is not the shell's."""
+        """Judges words and inputs that hold code in other languages."""
         fed = [text for each in self.found.command.inputs for text in self._texts_of(each)]
         words = (*self.found.command.words[1:], *given_texts(fed))
         for stage in self.stages:
@@ -46,7 +46,8 @@ class InlineCode:
                 self.found.start_foreign(word.span)
 
     def judge_file(self, file: Word) -> bool:
-        """A file that it runs: a text which the line writes there is judged; whether it is standard input."""
+        """Judges the text that the line writes to a file that the command runs; returns whether the file may
+        be standard input."""
         held = self.contents_of(file)
         if held.texts:
             fed = tuple(map(piped, held.texts))
@@ -58,7 +59,8 @@ class InlineCode:
         return any(is_standard_input(source, self.found.command.directories) for source in held.copied_from)
 
     def judge_loaded(self, name: str) -> None:
-        """A file that it obeys unasked. Accepted: what a program prints into it is not known."""
+        """Judges a file that the program loads by itself. Accepted: text that programs print there is
+        unknown."""
         file = literal_word(name, self.found.command.span)
         held = [text for text in self.contents_of(file).texts if text.parts != unknown_text(text.span).parts]
         if not held:
@@ -70,7 +72,7 @@ class InlineCode:
         self._note(fed)
 
     def _note(self, fed: tuple[Redirection, ...]) -> None:
-        """Rules look through what it is fed for what it may run."""
+        """Lets rules search the input for commands that it may run."""
         command = self.found.command
         traits = command.traits | {Trait.RUNS_CODE}
         self.found.command = replace(command, redirections=command.redirections + fed, traits=traits)
@@ -88,8 +90,8 @@ class InlineCode:
                 self.found.start_foreign(text.span)
 
     def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
-        """An input, and where it is a file which the line writes, what that may hold besides: by its name
-        alone it may be another file, and it may have held more before."""
+        """An input, and the texts of a file that the line writes. The file itself still counts: another file
+        may have this name, and it may have held more before."""
         texts = self.contents_of(given.target).texts if not is_text(given) else ()
         return (given, *map(piped, texts))
 
@@ -100,7 +102,7 @@ class InlineCode:
             self.found.start_unknown(why, self.found.command.span, is_data=is_data)
 
     def _are_known_texts(self, fed: tuple[Redirection, ...]) -> bool:
-        """Whether what it runs is all written in the line; a shell's is judged as any text."""
+        """Whether the line holds all the code that it runs; shell code is judged as any text."""
         found, reads = self.found, self.found.runs.stdin
         if reads in ("script", ""):
             return not any(is_made_by_a_command(each, found.command.directories) for each in fed)

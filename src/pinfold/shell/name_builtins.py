@@ -1,6 +1,6 @@
 """The shell's own commands that take names of variables or change the shell's options.
 
-They run nothing themselves. Each judge adds to the findings what it may assign, export or switch on.
+They run nothing themselves. Each judge adds to the findings what its builtin may assign, export or switch on.
 
 Facts about bash: every builtin that takes a variable's name also takes `a[expression]`, and evaluates the
 expression.
@@ -21,9 +21,9 @@ _COUNTS = r"%[-+ #0'*.0-9]*[hlLjzt]*n"
 
 
 def _takes_names(*value_options: str, makes_lists: bool = False) -> Judge:
-    """A builtin whose operands are names of variables; `value_options` take a value, which is none.
+    """The judge of a builtin whose operands are names of variables; `value_options` take a value instead.
 
-    An option `a` makes the variable an array, or `makes_lists` says that it always is one.
+    The option `-a` makes the variable an array; with `makes_lists` it always is one.
     """
 
     def judge(_: Command, words: list[Word], findings: Findings) -> None:
@@ -44,7 +44,7 @@ def _takes_names(*value_options: str, makes_lists: bool = False) -> Judge:
 def _assign(word: Word, findings: Findings) -> None:
     name, _, _ = word.start.partition("=")
     name = name.removesuffix("+")
-    # `NAME=$(x)` assigns to a name that is known though the value is not.
+    # In `NAME=$(x)` the name is known, though the value is not.
     if (word.literal is None and "=" not in word.start) or not name.isidentifier():
         findings.assigns_any = findings.makes_lists = True
         if name or word.literal is None:
@@ -54,7 +54,7 @@ def _assign(word: Word, findings: Findings) -> None:
 
 
 def _declare_name(word: Word, findings: Findings) -> None:
-    """As `_assign`, but the command itself carries the assignment (`Command.assignments`)."""
+    """Notes a name that `declare` gets; the command itself has its assignment (`Command.assignments`)."""
     name, equals, _ = word.start.partition("=")
     value = drop_start(word, len(name) + 1) if equals else word
     if equals and (keeps(name, value) or default(name, value)):
@@ -70,7 +70,7 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
     options = [word for word in words if word.start.startswith(("-", "+"))]
     for word in options:
         if word.literal is None or set(word.literal) & set("in"):
-            findings.evaluated("values of such a variable are evaluated again", word.span)
+            findings.evaluated("the shell evaluates the values of such a variable again", word.span)
     makes_lists = any(
         word.may_be_option and (word.literal is None or set(word.literal) & set("aA")) for word in words
     )
@@ -87,8 +87,11 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
 
 
 def _list_of_values(word: Word, findings: Findings, *, is_list: bool) -> None:
-    """Facts about bash: where the variable is an array, `declare a='($(cmd))'` reads the text as a list, and
-    so expands it, whatever quoted it."""
+    """Notes a quoted list that `declare` expands again.
+
+    Facts about bash: where the variable is an array, `declare a='($(cmd))'` reads the text as a list and
+    expands it, however it is quoted.
+    """
     name, equals, text = word.start.partition("=")
     facts = findings.facts
     is_list = is_list or facts.makes_lists or facts.assigns_any or name.removesuffix("+") in OWN_LISTS
@@ -109,7 +112,7 @@ def _printf(_: Command, words: list[Word], findings: Findings) -> None:
         if re.search(_COUNTS, word.literal or "") or (
             word.literal is None and word is words[0] and _is_set(word)
         ):
-            # `%n` gives the variable that its operand names the number of characters so far.
+            # `%n` assigns the number of characters so far to the variable that its operand names.
             findings.unknown("`printf` may give a variable a value", word.span)
             findings.assigns_any = True
 
@@ -121,7 +124,7 @@ def _wait(_: Command, words: list[Word], findings: Findings) -> None:
 def _option_names_variable(words: list[Word], letter: str, findings: Findings) -> None:
     for index, word in enumerate(words[:2] if letter == "v" else words):
         if word.literal is None:
-            # Only a value of this very line can hold both the option and a payload.
+            # Only a value from this very line can hold both the option and an attack.
             if _is_set(word) and word.may_be_option:
                 findings.evaluated(f"`{word.source}` may be an option that names a variable", word.span)
             continue
@@ -161,8 +164,10 @@ _AFTER_AN_OPERAND = frozenset(
 
 
 def _test(_: Command, words: list[Word], findings: Findings) -> None:
-    """`-v a[x]` evaluates x. A word that may turn out to be `-v` stands before something other than an
-    operator: `[ "$x" = y ]` is a comparison whatever x holds."""
+    """Notes tests that may evaluate a subscript: `-v a[x]` evaluates x.
+
+    A word may be `-v` only if no operator follows it: `[ "$x" = y ]` is a comparison for any value of x.
+    """
     operands = words[:-1] if words and words[-1].literal == "]" else words
     for word, after in zip_longest(operands, operands[1:]):
         computed = _is_set(word)
@@ -174,7 +179,7 @@ def _test(_: Command, words: list[Word], findings: Findings) -> None:
 
 
 def _is_set(word: Word) -> bool:
-    """Whether a value that the line itself made is in it."""
+    """Whether it holds a value that the line itself computes."""
     return any(isinstance(part, Computed) for part in word.parts)
 
 
@@ -184,7 +189,7 @@ def _set(_: Command, words: list[Word], findings: Findings) -> None:
         if text == "--":
             break
         if text is None:
-            findings.unknown("which options `set` changes is only known when it runs", word.span)
+            findings.unknown("which options `set` changes is only known when the line runs", word.span)
             continue
         named = words[index - 1].literal if index else ""
         is_option = text.startswith("-") or named == "-o"
@@ -204,13 +209,13 @@ def _shopt(_: Command, words: list[Word], findings: Findings) -> None:
     for word in words:
         if word.literal is None or word.literal in _SHOPT:
             findings.changes_directory = True
-            findings.unknown("a shell option that changes what `cd` and pipes do", word.span)
+            findings.unknown("sets a shell option that changes what `cd` and pipes do", word.span)
         if word.literal in ("histexpand", "history"):
             findings.unknown("history expansion rewrites later lines", word.span, runs=True)
 
 
 def _let(command: Command, _: list[Word], findings: Findings) -> None:
-    """Only where shfmt did not see it: `command let x=1`."""
+    """Judges a `let` that shfmt does not parse as one: `command let x=1`."""
     findings.evaluated("`let` evaluates text as arithmetic", command.span)
     findings.assigns_any = True
 

@@ -1,9 +1,8 @@
 """The words after a program, and after each of its subcommands: options, their values and operands.
 
-This module decides what `getopt` would: where a cluster ends, which word is a value, where options
-stop. It knows a program only through its chart. A word that only the shell can compute, standing
-where the program might take it for an option, is kept in `doubts`; what follows from a doubt
-is decided by `effects` and `unwrap`.
+This module decides what `getopt` would: where a cluster ends, which word is a value, where options stop. It
+knows a program only through its chart. `doubts` holds each word that only the shell can compute and that the
+program might take for an option. `effects` and `unwrap` decide what follows from a doubt.
 """
 
 import re
@@ -22,16 +21,16 @@ ONLY_INFORM = frozenset({"-h", "--help", "-v", "-V", "--version", "-?"})
 
 
 class GivenOption(Struct, frozen=True):
-    """An option as it was given."""
+    """One option on a command line, with its value."""
 
     names: tuple[str, ...]
-    """Canonical spelling; several where an abbreviation is ambiguous, the risky one first."""
+    """Its canonical spelling; several where an abbreviation is ambiguous, the risky one first."""
     option: Option
     word: Word
     value: Word | None = None
     listed: bool = True
     command: tuple[Word, ...] = ()
-    """The words after it that are a command (`find -exec`)."""
+    """The words after it that form a command (`find -exec`)."""
 
     @property
     def name(self) -> str:
@@ -45,14 +44,14 @@ class Arguments(Struct, frozen=True):
 
 
 class CommandStage(Struct, frozen=True):
-    """One of a command's names, program or subcommand, with the words that are its own."""
+    """The program or one subcommand of a command, with the options and operands that belong to it."""
 
     chart: Chart
     arguments: Arguments
 
 
 def may_inject(word: Word) -> bool:
-    """Whether the shell may make an option of it, or make several words of it."""
+    """Whether the shell may expand the word to an option, or to several words."""
     if word.literal is not None:
         return False
     splits = any(isinstance(part, Variable | Computed) and not part.quoted for part in word.parts)
@@ -60,7 +59,7 @@ def may_inject(word: Word) -> bool:
 
 
 def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tuple[CommandStage, ...]:
-    """The program and its subcommands, each with its own words. A rule means what it says, and no more."""
+    """The program and its subcommands, each with its own words. A rule gets no default subcommand."""
     stages: list[CommandStage] = []
     here = top
     while here.has_subcommands:
@@ -82,7 +81,7 @@ def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tu
 
 
 def _without_skipped(chart: Chart, found: Arguments) -> Arguments:
-    """A word that only says which kind of a subcommand follows counts as an option."""
+    """Counts a word before the subcommand, such as `beta` in `gcloud beta run`, as an option."""
     while found.operands and found.operands[0].literal in chart.program.skips:
         word, *rest = found.operands
         more = sort_words(chart, tuple(rest), stop=True)
@@ -100,7 +99,7 @@ def _with_default_subcommand(chart: Chart, found: Arguments) -> Arguments:
 
 
 def _in_one_form(chart: Chart, found: Arguments) -> Arguments:
-    """Operands that may be written in several ways, each in one of them."""
+    """The arguments with operands in one form that may be written in several ways."""
     table = chart.program.operands
     if not {*table.first.split(), *table.rest.split()} & FORMS:
         return found
@@ -118,7 +117,7 @@ def _spelled(word: Word, roles: str) -> Word:
 
 
 def implied(stage: CommandStage) -> tuple[str, ...]:
-    """The options that operands give."""
+    """The options that operands imply."""
     return tuple(
         name
         for name, pattern in stage.chart.program.implied.items()
@@ -137,7 +136,7 @@ class _Sorter:
         self.words = list(words)
         self.stop = stop
         runs = chart.program.runs
-        # How many operands may stand between options before the words belong to something else.
+        # How many operands may lie between options before the words belong to another program.
         self.before = runs.skip if runs and runs.again else 0
         self.given: list[GivenOption] = []
         self.operands: list[Word] = []
@@ -152,7 +151,7 @@ class _Sorter:
             if word.literal == "--":
                 if self._may_be_value():
                     continue
-                # INVARIANT: nothing after it is an option, whatever it expands to.
+                # INVARIANT: no word after it is an option, even if it expands to one.
                 self.operands += self.words
                 break
             if word.literal in self.chart.program.ignored:
@@ -166,7 +165,7 @@ class _Sorter:
         return Arguments(tuple(self.given), tuple(self.operands), tuple(self.doubts))
 
     def _may_be_value(self) -> bool:
-        """Whether the `--` just met may be the value of an option nothing is known of."""
+        """Whether the `--` just met may be the value of an unknown option."""
         last = self.given[-1] if self.given else None
         return bool(last and not last.listed and last.value is None and self._last is last.word)
 
@@ -195,7 +194,7 @@ class _Sorter:
             self._short(word, "-")
 
     def _is_doubtful(self, word: Word) -> bool:
-        """Whether it may become a risky option. `*.py` never becomes find's `-delete`."""
+        """Whether it may expand to a risky option. `*.py` never expands to find's `-delete`."""
         if not may_inject(word):
             return False
         last = word.parts[-1]
@@ -205,7 +204,7 @@ class _Sorter:
         return not only_globs or any(name.endswith(last.text) for name in self.chart.spellings)
 
     def _is_value_of_known(self, word: Word) -> bool:
-        """`--format=$X` and `-n"$X"`: the option is known, and only its value is computed."""
+        """Whether the option is known and only its value is computed: `--format=$X` and `-n"$X"`."""
         if any(isinstance(part, Variable | Computed) and not part.quoted for part in word.parts):
             return False
         start = word.start
@@ -223,7 +222,7 @@ class _Sorter:
             matches = self._abbreviated(name[1:])
         if not matches:
             value = drop_start(word, len(name) + 1) if equals else None
-            shown = name[1:] if self.chart.style == "single" else name  # to most of them it is the same
+            shown = name[1:] if self.chart.style == "single" else name  # most of them take both
             self._add_option((shown,), UNLISTED, word, value, listed=False)
             return
         option = matches[0][1]
@@ -284,7 +283,7 @@ class _Sorter:
             return
 
     def _bare(self) -> None:
-        """`tar cfz x.tgz`: the values of the letters follow in their order."""
+        """Reads options without a dash: in `tar cfz x.tgz` the values of the letters follow in order."""
         if not self.words or not (letters := self.words[0].literal) or letters.startswith("-"):
             return
         word = self.words.pop(0)
@@ -295,17 +294,17 @@ class _Sorter:
             self._add_option((canonical,), option, word, self._value_of(option), listed=listed)
 
     def _value_of(self, option: Option) -> Word | None:
-        """What follows an option as its value."""
+        """The word that follows an option as its value, if it takes one."""
         is_number = option.value == "number" and self.words and re.fullmatch(r"[0-9.]+", self.words[0].start)
         return self._next() if option.value is True or is_number else None
 
     def _next(self) -> Word | None:
-        """The next word, as an option's value. One that may become several words stays a doubt."""
+        """The next word, as an option's value. A value that may expand to several words stays a doubt."""
         if not self.words:
             return None
         value = self.words.pop(0)
-        # A value that reads like a risky option is one more reason to look twice: should a chart be wrong
-        # about which options take values, nothing slips through behind one.
+        # A value that looks like a risky option is a doubt too: if a chart is wrong about which options take
+        # values, no risky option passes as a value.
         if (value.splits and self._is_doubtful(value)) or self._looks_risky(value.start):
             self.doubts.append(value)
         return value
@@ -331,7 +330,7 @@ class _Sorter:
             command = self._command(value, option.until)
             value = None
         if option.runs == "split":
-            # What follows belongs to the words that its value is split into, options and all.
+            # The following words belong to those that its value is split into, options and all.
             command = self._command(None, ())
         self.given.append(GivenOption(names, option, word, value, listed, command))
         if option.spells_option and value is not None:

@@ -1,14 +1,14 @@
-"""Text to `Script`: everything that a line may start, brought to light.
+"""Text to `Script`: finds everything that a line may start.
 
-Here live the order of the steps, the bounds, and the memory of lines already seen. What nodes, builtins and
-programs mean is known elsewhere (`walk`, `builtins`, `unwrap`).
+This module has the order of the steps, the bounds, and the cache of lines already parsed. Other modules know
+what nodes, builtins and programs mean (`walk`, `builtins`, `unwrap`).
 
-A pass: tree -> raw commands -> for each one, the shell's own view (`builtins`) and the program's (`unwrap`),
-which may uncover commands and texts, until nothing new turns up. Passes repeat while facts about the whole
-line grow (`findings`).
+A pass: tree -> raw commands -> for each one, what it does to the shell (`builtins`) and what the program does
+(`unwrap`). Both may find further commands and texts; the pass ends when there are no new ones. Passes repeat
+while facts about the whole line grow (`results`).
 
-INVARIANT: trouble takes nothing away. Where a text cannot be read to its end, or a bound is reached, the
-commands found elsewhere in the line are listed, and `problem` says that there may be more.
+INVARIANT: trouble removes no command. Where a text cannot be read to its end, or a bound is reached, `Script`
+lists the commands found elsewhere in the line, and `problem` says that there may be more.
 """
 
 import time
@@ -34,7 +34,7 @@ from pinfold.shell.walk import walk
 MAX_TEXTS = 64
 MAX_COMMANDS = 1_000
 MAX_FORWARDED_WORDS = 10_000
-"""Words of the commands that functions start with what they are given."""
+"""Words of all commands that functions start with their parameters."""
 MAX_PASSES = 6
 SECONDS = 3.0
 REMEMBERED = 512
@@ -48,14 +48,14 @@ _remembered: dict[str, Script] = {}
 
 
 def parse(text: str, *, parser: TreeLoader | None = None, deadline: Deadline = NEVER) -> Script:
-    """Everything that `text` may start. Any text gets an answer, and one that cannot be read a `problem`.
+    """Everything that `text` may start. Any text gets a `Script`; an unreadable one has a `problem`.
 
     The commands of a text with a problem are those of its whole lines before the error (bash has run them by
-    then), and whatever else could be read.
+    then), and all others that could be read.
 
-    Trouble of this machine is told apart from trouble of the text:
-    - the parser is missing or cannot be started: PinfoldError, as nothing can be judged without it;
-    - it takes too long over this text, or died of it twice: a `problem`, not remembered for the next time.
+    Trouble of this machine differs from trouble of the text:
+    - the parser is missing or cannot be started: PinfoldError, since nothing can be judged without it;
+    - it takes too long for this text, or died of it twice: a `problem`, which is not cached.
     """
     known = _remembered.get(text)
     if known is not None:
@@ -72,7 +72,7 @@ def _remember(script: Script) -> None:
         try:
             _remembered.pop(next(iter(_remembered)), None)
         except (RuntimeError, StopIteration):
-            return  # another thread changed it meanwhile; what is not remembered is parsed again
+            return  # another thread changed the cache meanwhile; an uncached line is parsed again
     _remembered[script.text] = script
 
 
@@ -84,7 +84,7 @@ class _Line:
         self.readings: dict[str, ReadLines] = {}
         self.deadline = time.monotonic() + SECONDS
         self.lasts = True
-        """Whether the same text would get the same answer at any time."""
+        """Whether the same text would get the same result at any time."""
 
     def script(self) -> Script:
         text = self.text
@@ -109,7 +109,7 @@ class _Line:
         return findings
 
     def reading(self, text: str) -> ReadLines:
-        """How far the line, or a text in it, can be read; each is read once."""
+        """The readable lines of the line, or of a text in it; each text is read once."""
         known = self.readings.get(text)
         if known is None:
             if len(self.readings) > MAX_TEXTS:
@@ -123,7 +123,7 @@ class _Line:
         try:
             return self.load(text)
         except ParserTrouble:
-            if self.lasts:  # the lines before the one it failed at get a time of their own, once
+            if self.lasts:  # the lines before the failing one get their own time, once
                 self.deadline = time.monotonic() + SECONDS
             self.lasts = False
             raise
@@ -186,7 +186,7 @@ class _Pass:
         *,
         is_alias: bool = False,
     ) -> Trouble | None:
-        """Lines up the commands of a text, or of as much of it as can be read."""
+        """Queues the commands of a text, or of its readable lines; returns what is wrong with it."""
         if "\r" in text:
             at = text.index("\r")
             self.findings.unknown("control character", within or Span(at, at + 1))
@@ -202,7 +202,7 @@ class _Pass:
             last = self.findings.commands[-1]
             rest = Word("", last.span, (Computed("arguments of the alias", False),))
             self.findings.commands[-1] = replace(last, words=(*last.words, rest))
-        # What a text starts stands where the command stood that holds the text.
+        # The commands of a text come in the place of the command that holds the text.
         commands = self.findings.commands
         found = [each for command in commands for each in (command, *self.forwarded_by(command))]
         self.waiting.extendleft(reversed(found))
@@ -214,7 +214,7 @@ class _Pass:
         return SyntaxTrouble(*divergence) if divergence is not None else reading.trouble
 
     def start_of(self, text: str, within: Span | None) -> int | None:
-        """Where a text stands in the line, if it is written there as it is: `'ls; git push'`."""
+        """Where a text begins in the line, if the line holds it unchanged: `'ls; git push'`."""
         written = self.line.text[within.start : within.end] if within else ""
         return within.start + written.index(text) if within and written.count(text) == 1 else None
 
@@ -236,14 +236,14 @@ class _Pass:
             self.nested(nested)
 
     def with_variables(self, command: Command) -> tuple[Command, ...]:
-        """What the command is besides, by variables that the line sets."""
+        """The command with the words that variables of the line give it."""
         if command.assignments:
             self.findings.argument_assignments += argument_assignments(command.assignments)
         known = self.facts.argument_assignments
         return tuple(with_given_words(command, known)) if known else ()
 
     def forwarded_by(self, call: Command) -> Iterator[Command]:
-        """What functions start with the words of a call of them, and what those call.
+        """The commands that a function starts with the words of a call, and those that these call in turn.
 
         Only the shell calls functions: `command git` and `timeout 5 git` start the program of that name.
         """
@@ -269,7 +269,7 @@ class _Pass:
         if self.read(nested.text, *where, is_alias=nested.is_alias):
             self.findings.unknown("a text inside of the line cannot be parsed", nested.span, runs=True)
         elif runs_in_another_shell(nested.via) and has_bash_only_syntax(nested.text):
-            self.findings.unknown("`sh` may read this otherwise than bash does", nested.span, runs=True)
+            self.findings.unknown("`sh` may read this differently than bash", nested.span, runs=True)
 
     def marked(self, command: Command) -> Command:
         name = command.words[0].literal if command.words else None

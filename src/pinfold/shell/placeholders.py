@@ -16,7 +16,7 @@ from pinfold.shell.programs import Runs
 
 
 def is_narrowed(stage: CommandStage) -> bool:
-    """Whether the program acts only on some of what it finds."""
+    """Whether the program acts only on some of the files it finds."""
     if "!" in stage.chart.program.ignored:
         return _is_expression_narrowed(stage)
     first = stage.chart.program.narrowing.get("first")
@@ -27,7 +27,7 @@ def is_narrowed(stage: CommandStage) -> bool:
 
 
 def _may_be_taken_back(stage: CommandStage) -> bool:
-    """Whether an option that nobody knows may undo another, as `--no-dry-run` does `--dry-run`."""
+    """Whether an unknown option may undo another, as `--no-dry-run` does `--dry-run`."""
     return bool(stage.arguments.doubts) or not all(given.listed for given in stage.arguments.given)
 
 
@@ -37,17 +37,18 @@ def _narrows(given: GivenOption, stage: CommandStage) -> bool:
 
 
 def _narrows_by(values: str, value: Word | None) -> bool:
-    """A value that is computed is taken for one that picks, as a computed place is for some place."""
+    """Whether a value narrows. A computed value counts as narrowing, as a computed place counts as some
+    place."""
     text = value.literal if value is not None else ""
     return text is None or bool(re.fullmatch(values, text))
 
 
 def _is_expression_narrowed(stage: CommandStage) -> bool:
-    """Whether every action of find's has a test before it that not everything passes.
+    """Whether every action of find has a test before it that excludes some files.
 
-    Facts about find: tests are joined by `and`, which ends at the first that fails, so only those before
-    an action count, in its own branch of `-o` and `,` or outside of its parentheses. A negated test
-    leaves nearly everything.
+    Facts about find: it joins tests by `and` and stops at the first that fails. So only tests before an
+    action count, in its own branch of `-o` and `,` or outside of its parentheses. A negated test excludes
+    little.
     """
     outer: list[tuple[bool, bool, bool]] = []
     branch, every, negated = False, True, False
@@ -75,7 +76,7 @@ def _is_expression_narrowed(stage: CommandStage) -> bool:
 
 
 def search_places(stage: CommandStage) -> tuple[Word, ...]:
-    """Where the program looks for what it then gives to a command."""
+    """The directories in which the program looks for files."""
     table = stage.chart.program.operands
     words = stage.arguments.operands
     if table.first and not any(given.option.takes == "first" for given in stage.arguments.given):
@@ -84,18 +85,18 @@ def search_places(stage: CommandStage) -> tuple[Word, ...]:
 
 
 def some_of(word: Word) -> Word:
-    """Something below the place that `word` names, but never all of it."""
+    """A path below the place that `word` names, but never the place itself."""
     found = Computed("what the program finds", quoted=True, may_be_empty=False)
     return Word(word.source, word.span, (*word.parts, Text("/"), found))
 
 
 FILLED_IN = Computed("what the program fills in", quoted=True)
 INPUT = "${1:?}"
-"""The same in a text that a shell will read."""
+"""The placeholder's replacement in a text that a shell will read."""
 
 
 def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption], span: Span) -> tuple[Word, ...]:
-    """A command's words, with every placeholder in them computed, or with what is added at their end."""
+    """A command's words with every placeholder marked as computed, or with the words that are appended."""
     options = _choosing(given)
     chosen = [each.value.literal for each in options if each.value is not None]
     placeholder = chosen[-1] or "{}" if chosen else runs.placeholder
@@ -106,7 +107,7 @@ def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption], sp
 
 
 def with_found(words: tuple[Word, ...], runs: Runs, stage: CommandStage, span: Span) -> tuple[Word, ...]:
-    """The words after `-exec` and its like: what is found begins with a place where it is looked for."""
+    """The words after `-exec` and the like: a found path begins with the directory of the search."""
     marks = runs.placeholder.split()
     if runs.extra and not any(mark in known_text(word) for mark in marks for word in words):
         words = (*words, literal_word(marks[0], span))
@@ -121,10 +122,10 @@ def with_found(words: tuple[Word, ...], runs: Runs, stage: CommandStage, span: S
 
 
 def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption]) -> tuple[Word, ...]:
-    """The words of a shell text in which every placeholder, or what is added at their end, is an input.
+    """The words of a shell text with an input in the place of every placeholder, or appended.
 
-    Facts about GNU parallel: inputs stand after `:::`, or are read. Without a command each is one itself.
-    What an option chooses as a placeholder is one beside the usual ones.
+    Facts about GNU parallel: inputs come after `:::`, or from standard input. Without a command, each input
+    is one. A placeholder that an option chooses counts beside the usual ones.
     """
     chosen = [each.value.literal for each in _choosing(given) if each.value is not None]
     placeholder = "|".join([runs.placeholder, *(re.escape(text) for text in chosen if text)])
@@ -140,7 +141,7 @@ def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption
 
 
 def _choosing(given: Sequence[GivenOption]) -> list[GivenOption]:
-    """The options that say what stands for what is filled in."""
+    """The options that choose the placeholder."""
     return [each for each in given if "placeholder" in each.option.role]
 
 
@@ -150,7 +151,7 @@ def _found_in(stage: CommandStage, place: Word, mark: Word) -> Word:
 
 
 def _fill(word: Word, placeholder: str) -> Word:
-    """The word with every placeholder in it computed."""
+    """The word with every placeholder in it marked as computed."""
     parts: list[Part] = []
     for part in word.parts:
         if not isinstance(part, Text) or placeholder not in part.text:

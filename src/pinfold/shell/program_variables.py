@@ -58,15 +58,15 @@ def texts_in_variables(assignments: tuple[Assignment, ...], via: tuple[str, ...]
         if text is not None:
             texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
         elif assigned.exported:
-            why = f"what `{assigned.name}` tells programs to run is only known when it runs"
+            why = f"the value of `{assigned.name}`, which programs run, is only known when the line runs"
             unknowns.append(Unknown(why, assigned.span, True))
     return VariableTexts(tuple(texts), tuple(unknowns))
 
 
 def as_written(value: Word) -> str | None:
-    """The text with the names of variables left in it, where nothing in the line says what they hold.
+    """The text with the names of variables left in it, where the line does not set them.
 
-    Accepted: that each of them holds one word, as the path of a key does.
+    Accepted: each of them is taken to hold one word, as the path of a key does.
     """
     pieces: list[str] = []
     for part in value.parts:
@@ -87,12 +87,12 @@ KEY = "GIT_CONFIG_KEY_"
 
 
 def argument_assignments(assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
-    """Those by which some program gets words."""
+    """The assignments that give some program words."""
     return tuple(each for each in assignments if _is_key(each.name) or _meaning(each.name) is not None)
 
 
 def with_given_words(command: Command, given: tuple[Assignment, ...]) -> Iterator[Command]:
-    """The command as the variables of the line make it."""
+    """The command with the words that each variable of the line adds."""
     for assigned in given:
         meaning = _meaning(assigned.name)
         if meaning is None or assigned.name in command.via or command.program not in meaning[0].of.split():
@@ -161,14 +161,15 @@ def _words(
 
 
 def _unknown(start: str, assigned: Assignment, *, quoted: bool) -> Word:
-    """A word that begins so, and goes on with what the variable holds."""
-    holds = Computed(f"what `{assigned.name}` holds", quoted)
+    """A word that begins with `start` and continues with the unknown value of the variable."""
+    holds = Computed(f"the value of `{assigned.name}`", quoted)
     parts = (Text(start), holds) if start else (holds,)
     return Word(f"{start}${assigned.name}", assigned.span, parts)
 
 
 def _key(name: str, given: tuple[Assignment, ...]) -> str | None:
-    """What git's own pair of variables calls the value; nothing for other variables, None if unknown."""
+    """The key that git's own pair of variables gives the value; empty for other variables, None if
+    unknown."""
     if not name.startswith("GIT_CONFIG_VALUE_"):
         return ""
     wanted = KEY + name.rpartition("_")[2]
@@ -176,7 +177,7 @@ def _key(name: str, given: tuple[Assignment, ...]) -> str | None:
 
 
 def _literal(assigned: Assignment) -> str | None:
-    """Its text; `NAME="$NAME more"` says what is added."""
+    """The text of its value; for `NAME="$NAME more"`, the added text."""
     if assigned.value is None:
         return None
     if assigned.value.literal is not None:

@@ -1,9 +1,8 @@
-"""What is known of each program: one small data file a program, read when the program occurs.
+"""What is known of each program: a chart, from one small data file per program, read when the program occurs.
 
 This module decides how a program's name leads to its file and what such a file may say (`Program`,
-`Option`, `Operands`, `Runs`). Adding a program is adding a file to `data/`; nothing here changes.
-What the words of a command mean under a chart is `options`; what follows from it is `effects`
-and `unwrap`. Nothing here knows a command.
+`Option`, `Operands`, `Runs`). To add a program, add a file to `data/`; this module does not change.
+`options` sorts the words of a command by a chart; `effects` and `unwrap` decide what follows from that.
 """
 
 import os
@@ -42,79 +41,79 @@ VERSION = r"(?<=[A-Za-z+])-?[0-9][0-9.]*$"
 CAPITAL = r"[A-Z]"
 ASKED_OFTEN = 64
 PUNCTUATION = "._+-"
-"""Of the names of charts; none begins with it."""
+"""Characters besides letters and digits in the names of charts; no name begins with one."""
 
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """One option of a program."""
 
     value: bool | Literal["optional", "number"] = False
-    """It takes a value; an optional one only when attached (`-Ofile`, `--color=x`), or if it is a number."""
+    """It takes a value; an optional value must be attached (`-Ofile`, `--color=x`), or be a number."""
     spells_option: bool = False
     """Its value is another option, without the dash: `kill -s KILL`."""
     words: int = 1
-    """How many words its value is made of, the last being the one that `role` is about (`jq --slurpfile`)."""
+    """How many words its value has; `role` is about the last one (`jq --slurpfile`)."""
     also: tuple[str, ...] = ()
     """Its other spellings."""
     weightless: bool = False
-    """A rule that names it together with others does not ask for it (`rm -f`)."""
+    """A deny or ask rule that names it together with others does not require it (`rm -f`)."""
     hazard: str = ""
-    """Why a program that has it does more than its name says."""
+    """Why a program with this option does more than its name says."""
     only_alone: str = ""
-    """Why it does more than tell something where operands follow; no rule that names it accepts that."""
+    """Why it does more than print something where operands follow; no rule that names it accepts that."""
     role: str = ""
     """What its value is: words of `ROLES`."""
     makes: str = ""
-    """What it makes of the operands: words of `ROLES`."""
+    """The roles that it gives to the operands: words of `ROLES`."""
     below: bool = False
-    """Directories are read with all that is in them."""
+    """The program reads everything below directories."""
     follows: bool = False
-    """Of what is in them, links are followed, wherever they lead."""
+    """The program follows links below directories, wherever they lead."""
     takes: Literal["", "first", "last"] = ""
-    """It says itself what otherwise the first or the last operand says."""
+    """Its value takes the place of the first or the last operand."""
     runs: Literal["", "shell", "argv", "rest", "first", "split", "stdin", "foreign", "alike", "none"] = ""
     """`shell`: its value is shell text; `argv`: the words after it, up to one of `until`, are a command;
     `rest`: the operands are a command; `first`: the first operand is shell text; `split`: its value,
     split as `env -S` does, and the operands are the program's own command line; `stdin`: standard input is
-    shell text; `foreign`: code in a language that is not bash's; `alike`: so is its value, or else the
-    first operand, but where it is plain enough it is read as shell text; `none`: with it, neither
-    operands nor standard input are run."""
+    shell text; `foreign`: its value is code in another language than bash's; `alike`: its value, or else the
+    first operand, is text for another shell, read as shell text where it is plain enough; `none`: with it,
+    the program runs neither operands nor standard input."""
     script: bool = False
-    """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
+    """Its value is a file of code: a file that the line writes, or standard input, may run anything."""
     module: bool = False
-    """Its value is a module with which it is what the program of that name is: `python -m pip`."""
+    """Its value is a module that is a program of that name: `python -m pip`."""
     program: bool = False
     """Its value is the program that gets the operands (`docker run --entrypoint git image push`)."""
     until: tuple[str, ...] = ()
     ends: bool = False
-    """No option stands after it and its value."""
+    """No option comes after it and its value."""
     strip: str = ""
-    """What stands before the shell text in its value."""
+    """The text before the shell text in its value."""
     safe: str = ""
     """The values that are no hazard, as a regular expression."""
     code: str = ""
-    """The values by which code is run that is not known, as a regular expression."""
+    """The values that run unknown code, as a regular expression."""
     is_rarely_code: bool = False
-    """Such a value seldom starts anything, so a question is enough where a rule denies something."""
+    """Such a value seldom starts anything, so Pinfold only asks where a rule denies something."""
     goes_on: str = ""
-    """The values with which it runs standard input too, after all it is told, as a regular expression."""
+    """The values with which the program runs standard input too, at the end, as a regular expression."""
     anywhere: bool = False
-    """What it runs starts in a directory that is not known."""
+    """The program that it runs starts in an unknown directory."""
     variable: bool = False
-    """Its value names a variable that the program sets, or takes away."""
+    """Its value names a variable that the program sets or unsets."""
     empties: bool = False
-    """What it runs has none of the variables that it had."""
+    """It clears the environment of the program that it runs."""
     alias: str = ""
-    """Its value may define a subcommand: what stands before the name."""
+    """Its value may define a subcommand: the text before the name."""
     settings: str = ""
     """Its value is `key=value`: the keys whose value is shell text, as a regular expression."""
     between: str = ""
-    """Such a value, and one of `alias`, is no shell text but a list: what its words are split at."""
+    """If such a value, or one of `alias`, is a list and no shell text: the separator of its words."""
     changes_pinfold: bool = False
 
 
 class Operands(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the operands are; every value is made of `ROLES`."""
+    """What the operands are; every value consists of words of `ROLES`."""
 
     first: str = ""
     rest: str = ""
@@ -124,13 +123,14 @@ class Operands(Struct, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, str] = {}
     """For `key=value` operands, as dd takes them."""
     default: str = ""
-    """The operand that is meant when none is given."""
+    """The operand that counts when none is given."""
     besides: str = ""
-    """What is meant besides all operands, but for those that name a file of a commit (`HEAD:path`)."""
+    """An operand that counts besides all others, unless each of those names a file of a commit
+    (`HEAD:path`)."""
     unsafe: str = ""
-    """A regular expression; an operand in which it is found is a hazard."""
+    """A regular expression; an operand in which it matches is a hazard."""
     why: str = ""
-    """Why, for `unsafe` and for the role `hazard`."""
+    """The reason for `unsafe` and for the role `hazard`."""
 
 
 class Runs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,28 +138,27 @@ class Runs(Struct, frozen=True, forbid_unknown_fields=True):
 
     operands: Literal["", "argv", "shell", "first", "each", "stdin", "foreign"] = ""
     """`argv`: they are a command; `shell`: joined, they are shell text; `first`: the first one is; `each`:
-    every one is; `stdin`: whatever they are, standard input is run."""
+    every one is; `stdin`: the program runs standard input, with any operands."""
     program: str = ""
-    """The words that stand before the operands: `minikube kubectl -- get pods` is `kubectl get pods`."""
+    """The words to put before the operands: `minikube kubectl -- get pods` is `kubectl get pods`."""
     skip: int = 0
-    """How many operands stand before the command."""
+    """How many operands come before the command."""
     again: bool = False
-    """Options may stand after the skipped operands too (`ssh host -o x`)."""
+    """Options may come after the skipped operands too (`ssh host -o x`)."""
     assignments: bool = False
     """`NAME=value` operands before the command go to its environment."""
     transparent: bool = False
     """The program adds nothing of its own to what it runs."""
     stdin: Literal["", "shell", "login", "foreign", "script"] = ""
-    """Without operands it runs what it reads. `script`: which of it starts programs is told by `foreign`, or
-    is up to the rules, as far as the line says what it reads; a file is read as any script is run.
-    `login`: as `shell` where the line gives it something to read; else it only tells whether one gets in
-    (`ssh -T git@x`)."""
+    """Without operands it runs standard input. `script`: `foreign` or the rules say which of it starts
+    programs, as far as the line holds that input; a file is judged as any script. `login`: as `shell` where
+    the line gives it input; else it only reports whether the login works (`ssh -T git@x`)."""
     extra: str = ""
-    """Operands of unknown number are added to the command: where they come from."""
+    """Where the program takes operands from that it adds to the command, in unknown number."""
     placeholder: str = ""
-    """What stands for such an operand inside the command; in shell text, as a regular expression."""
+    """The placeholder of such an operand inside the command; in shell text, as a regular expression."""
     alone: str = ""
-    """Why it is a hazard to give no command."""
+    """Why a call without a command is a hazard."""
     remote: bool = False
     """The command runs on another machine, or in another file tree."""
     swapped: bool = False
@@ -171,7 +170,7 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
 
     about: str = ""
     same_as: str = ""
-    """The program whose file holds for this one too."""
+    """The program whose file applies to this one too."""
     traits: tuple[Trait, ...] = ()
     style: Literal["gnu", "posix", "single"] = "gnu"
     """`gnu`: options anywhere, clusters, abbreviated long ones; `posix`: options end at the first operand;
@@ -190,16 +189,16 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     plus: bool = False
     """`+x` is an option as well."""
     bare: bool = False
-    """The first word may be options without a dash (`tar cf`)."""
+    """The first word may consist of options without a dash (`tar cf`)."""
     ignored: tuple[str, ...] = ()
     """Words that are neither option nor operand, such as find's parentheses."""
     slashes: bool = False
-    """`/s` is an option, as Windows programs have it."""
+    """`/s` is an option, as in Windows programs."""
     narrowing: dict[str, str] = {}
-    """Options that pick some of what it finds, such as find's `-name`: then it never acts on the whole. A
-    regular expression says which values do, for the name `first` it is about the first operand."""
+    """Options that select some of the files it finds, such as find's `-name`: then it never acts on all. A
+    regular expression says which values select; the name `first` means the first operand."""
     foreign: str = ""
-    """A word, or text on standard input, in which this is found holds code: anything may be run by it."""
+    """A regular expression for code in words or on standard input: it may run anything."""
     operands: Operands = Operands()
     below: bool = False
     follows: bool = False
@@ -207,64 +206,66 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     passes_on: bool = False
     """The files that it writes hold what it reads: its other files, or else standard input."""
     argument_files: str = ""
-    """The words, as a regular expression, that stand for the words in a file: `@FILE`."""
+    """A regular expression for words that the program replaces by the words in a file: `@FILE`."""
     code_file: bool = False
-    """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
+    """It is a file of code that may also be an operand of its language's program: `python manage.py
+    shell`."""
     hazard: str = ""
     """Why this program or subcommand is a hazard by itself; a rule that names it accepts that."""
     changes_pinfold: bool = False
     script_safe: str = ""
-    """One step of a harmless script; a script (role `script`) not wholly made of such steps is a hazard."""
+    """A regular expression for one step of a harmless script (role `script`); any other script is a
+    hazard."""
     script_unsafe: str = ""
-    """A script in which this is found is a hazard."""
+    """A regular expression; a script in which it matches is a hazard."""
     script_runs: str = ""
-    """A hazardous script in which this is found may run anything."""
+    """A regular expression; a hazardous script in which it matches may run anything."""
     subcommands: dict[str, "Program"] = {}
     known: str = ""
-    """Subcommands of which nothing more is to be said; one that has a file of its own is known as well."""
+    """Further known subcommands, without a table; a subcommand with a file of its own is known as well."""
     unknown_subcommand: str = ""
     """Why a subcommand that is not listed is a hazard."""
     aliasing: bool = False
     """A subcommand that is not listed may be a user's name for any of those listed."""
     abbreviates: bool = False
-    """A beginning of a subcommand's name means it, where it fits no other."""
+    """The beginning of a subcommand's name means it, if it fits no other."""
     aliases: dict[str, str] = {}
-    """Other names of subcommands, each with the one that stands for them all."""
+    """Other names of subcommands, each with the canonical name."""
     inherit: bool = False
-    """Options may also stand after the subcommand."""
+    """Options may also come after the subcommand."""
     skips: tuple[str, ...] = ()
-    """Words that may stand before a subcommand, as an option does: `gcloud beta run`."""
+    """Words that may come before a subcommand, as an option does: `gcloud beta run`."""
     without: str = ""
-    """The subcommand that is meant where none is given."""
+    """The default subcommand."""
     names: tuple[str, ...] = ()
     """All names of the program."""
     may_be: tuple[str, ...] = ()
-    """Programs that a rule for it may be about as well: on some systems they are it, or do what it does."""
+    """Programs that a rule for it also covers: on some systems they are the same, or do the same."""
     same: str = ""
-    """Beginnings, after the program's name, that mean the same: a line for each, joined by `|`."""
+    """Synonyms: beginnings after the program's name that mean the same, one group a line, joined by `|`."""
     does: dict[str, str] = {}
-    """Beginnings with those that they do as well, joined by `|`: `npm install-test`."""
+    """Beginnings that include what others do, with those others joined by `|`: `npm install-test`."""
     unlisted_is: str = ""
-    """The subcommand that takes one as its operand which is not listed: `yarn x` is `yarn run x`."""
+    """The subcommand that takes an unlisted one as its operand: `yarn x` is `yarn run x`."""
     shortcuts: dict[str, str] = {}
     """Other programs, each with the subcommand that it is: npx is `npm exec`."""
     shortcut_of: str = ""
-    """The program and subcommand that it is."""
+    """The program and subcommand that it is a shortcut of."""
     goals: Literal["", "whole", "abbreviated"] = ""
-    """Each operand is a goal by itself, and may be abbreviated. For what follows see `Goals`."""
+    """Each operand is a goal of its own, and may be abbreviated. `Goals` explains the next two fields."""
     goals_between: str = ""
     common_goals: str = ""
     loads: str = ""
-    """Names of files that it obeys unasked, wherever they lie."""
+    """Names of files that it loads by itself, wherever they are."""
     implied: dict[str, str] = {}
-    """Options that an operand gives, each with a regular expression: `git push origin +main` is forced."""
+    """Options that operands imply, each with a regular expression: `git push origin +main` is forced."""
 
 
 NOTHING = Program()
 
 
 class Chart:
-    """A program as the other modules ask about it: every spelling of an option leads to it."""
+    """A program with its options by every spelling, and its subcommands."""
 
     __slots__ = ("_children", "loads", "longs", "name", "program", "risky", "spellings", "style")
 
@@ -326,7 +327,7 @@ class Chart:
         return program
 
     def stranger(self, name: str) -> "Chart":
-        """What holds for a subcommand that is not listed."""
+        """The chart of a subcommand that is not listed."""
         return Chart(name, Program(), self if self.program.inherit else None)
 
 
@@ -337,7 +338,7 @@ def is_risky(option: Option) -> bool:
 
 
 def may_start(option: Option) -> bool:
-    """Whether the option by itself says what is started."""
+    """Whether the option by itself names what the program starts."""
     starts = option.program or option.script or option.code or option.settings or option.alias
     return bool(starts or option.runs not in ("", "none"))
 
@@ -345,7 +346,7 @@ def may_start(option: Option) -> bool:
 def program_name(word: str) -> str:
     """The plain name of the program a word starts: no directory, no version, no `.exe`.
 
-    Facts about zsh, which agents may give a line to: `=git` is the path of git.
+    Facts about zsh, which may run the lines of some agents: `=git` is the path of git.
     """
     word = word.removeprefix("=") or word
     name = word.rstrip("/").rpartition("/")[2] if word.strip("/") else word
@@ -361,13 +362,13 @@ def program_name(word: str) -> str:
 
 
 def spelled_out(name: str) -> tuple[str, ...]:
-    """The program and subcommand that a program of its own stands for: `git-push` is `git push`."""
+    """The program and subcommand that a dashed program is: `git-push` is `git push`."""
     program, dash, subcommand = name.partition("-")
     return (program, subcommand) if dash and program in DASHED and subcommand else ()
 
 
 def chart(name: str) -> Chart | None:
-    """What is known of a program, by the name `program_name` gives; None if nothing is."""
+    """The chart of a program, by the name that `program_name` returns; None if there is none."""
     return _load(name) if _file(name) else None
 
 
@@ -387,7 +388,7 @@ def _file(name: str) -> str:
 
 
 def _is_asked_often() -> bool:
-    """As by long lists of rules; a line asks for a few."""
+    """Whether many names are looked up, as long lists of rules do; a line looks up a few."""
     return _file.cache_info().misses > ASKED_OFTEN
 
 

@@ -1,8 +1,8 @@
-r"""What quoted text stands for: bash's rules for backslashes, `"..."`, `$'...'` and here-documents.
+r"""The values of quoted texts: bash's rules for backslashes, `"..."`, `$'...'` and here-documents.
 
-Only characters here: no tree, no words. Every function takes the text between the quotes.
+Works on characters alone: no tree, no words. Every function takes the text between the quotes.
 
-Facts about shfmt: it leaves every backslash in a literal, but takes out backslash-newline pairs itself.
+Facts about shfmt: it leaves every backslash in a literal, but removes backslash-newline pairs itself.
 """
 
 _SINGLE = {
@@ -15,7 +15,7 @@ _LONGEST = {"x": 2, "u": 4, "U": 8}
 
 
 def unescape(text: str, special: str) -> str:
-    """`text` with the backslash taken from before each character of `special`."""
+    """`text` without the backslash before each character of `special`."""
     if "\\" not in text:
         return text
     out: list[str] = []
@@ -61,7 +61,7 @@ def undo_ansi_c(text: str) -> str | None:
 
 
 def _escape(text: str, at: int) -> tuple[bytes | None, int]:
-    """The bytes of the escape whose letter stands at `at`, and where the text goes on."""
+    """The bytes of the escape whose letter is at `at`, and where the text continues."""
     letter = text[at]
     if letter in _SINGLE:
         return _SINGLE[letter].encode(), at + 1

@@ -18,7 +18,7 @@ from pinfold.shell.words import Scope, UnknownNode, read_expansion, read_word, r
 
 
 def read_here_document(redirect: Node, scope: Scope) -> Word:
-    """The text that a here-document hands over, tabs and quoting undone."""
+    """The text of a here-document, with tabs removed and quoting undone."""
     body = redirect.get("Hdoc")
     if body is None:
         return Word("", scope.source.span(redirect["Word"]), ())
@@ -47,7 +47,7 @@ def read_here_document(redirect: Node, scope: Scope) -> Word:
 
 
 def _body_as_bash_reads(body: Node, source: SourceText) -> str:
-    """shfmt lets a body begin after the continued lines at its start."""
+    """The text of a body as bash has it: shfmt lets a body begin after the continued lines at its start."""
     place = source.place(body)
     start = place.start
     while source.text[:start].endswith("\\\n"):
@@ -56,18 +56,24 @@ def _body_as_bash_reads(body: Node, source: SourceText) -> str:
 
 
 def _require_one_end(written: str, *, strip: bool) -> None:
-    """Facts about bash: a body ends at the first line that is the delimiter, whatever stands open there.
-    shfmt reads an expansion, and a quote in it (`${x:-'`), to its end first, and so may pass it over."""
+    """Raises `UnknownNode` if a line inside of the body is the delimiter.
+
+    Facts about bash: a body ends at the first line that is the delimiter, even inside of an open expansion.
+    shfmt reads an expansion, and a quote in it (`${x:-'`), to its end first, and so may miss that line.
+    """
     *lines, delimiter = written.split("\n")
     if strip:
         lines, delimiter = [line.lstrip("\t") for line in lines], delimiter.lstrip("\t")
     if delimiter in lines:
-        raise UnknownNode("a here-document in which something stands open at its end")
+        raise UnknownNode("a here-document that ends inside of an expansion")
 
 
 def _require_plain_end(written: str) -> None:
-    """Facts about bash: it joins continued lines before it looks for the delimiter, and shfmt does not. So
-    the two may end a body at different lines, where a joined line is, or holds, the delimiter."""
+    """Raises `UnknownNode` where bash and shfmt may end a body at different lines.
+
+    Facts about bash: it joins continued lines before it looks for the delimiter, and shfmt does not. So the
+    two may differ where a joined line is, or holds, the delimiter.
+    """
     if "\\\n" not in written:
         return
     delimiter = written.rpartition("\n")[2].strip("\t")
@@ -88,13 +94,16 @@ def _without_tabs(text: str, at_line_start: bool) -> str:
 
 
 def is_quoted(delimiter: Node) -> bool:
-    """Whether the body is literal: facts about bash, any quoted character in the delimiter makes it so."""
+    """Whether the body is literal. Facts about bash: any quoted character in the delimiter makes it so."""
     return any(part["Type"] != "Lit" or "\\" in value_of(part) for part in delimiter["Parts"])
 
 
 def _require_usual_delimiter(delimiter: Node) -> None:
-    """Facts about bash: the dollar of `$'E'` stays in bash's delimiter and not in shfmt's, so the two would
-    not agree where the body ends."""
+    """Raises `UnknownNode` for a delimiter that bash and shfmt may read differently.
+
+    Facts about bash: the dollar of `$'E'` stays in bash's delimiter and not in shfmt's, so the two would not
+    agree where the body ends.
+    """
     for part in delimiter["Parts"]:
         inner = part.get("Parts", ())
         if part["Type"] not in ("Lit", "SglQuoted", "DblQuoted") or part.get("Dollar"):
@@ -128,7 +137,7 @@ class RedirectionVisitor(ExpansionVisitor):
         self.visit_word(node["Word"], places)
         words = read_words(node["Word"], self.scope)
         if op == "<" and all((w.literal or "x").strip("0123456789") == "-" for w in words):
-            self.findings.unknown("means something else in zsh", span)
+            self.findings.unknown("has another meaning in zsh", span)
         found: list[Redirection] = []
         for word in words:
             if op in ("<&", ">&") and _is_descriptor(word):
@@ -142,7 +151,7 @@ class RedirectionVisitor(ExpansionVisitor):
         return found
 
     def descriptor_name(self, name: str, span: Span) -> None:
-        """`{name}>file` gives the variable a descriptor. Of `{a[x]}>file`, bash evaluates the subscript."""
+        """Notes the variable of `{name}>file`, which gets a descriptor. bash evaluates a subscript in it."""
         if name.isidentifier():
             self.assign_name(name, span)
             return
@@ -150,7 +159,8 @@ class RedirectionVisitor(ExpansionVisitor):
         self.findings.evaluated(_EVALUATES, span, runs=holds_substitution(name))
 
     def quoted_descriptors(self, words: Sequence[Node], redirections: Sequence[Node]) -> None:
-        """Facts about shfmt: in `{a['x']}>file`, it takes what stands before the sign for an argument."""
+        """Notes quoted subscripts. Facts about shfmt: of `{a['x']}>file`, it takes `{a['x']}` for an
+        argument."""
         ends = {node["Pos"]["Offset"] for node in redirections if "N" not in node}
         for word in words:
             written = self.source.written(word) if word["End"]["Offset"] in ends else ""

@@ -1,7 +1,7 @@
-"""What a pass over a line has found so far, and what it may take for granted.
+"""What a pass over a line has found so far, and which facts about the line it relies on.
 
-A line is walked again while a pass learns something that changes how its start should have been read: a
-function defined later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
+Passes repeat while one finds a fact that changes how the start of the line has to be read: a function defined
+later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
 """
 
 from typing import TYPE_CHECKING
@@ -16,48 +16,48 @@ if TYPE_CHECKING:
     from pinfold.shell.forwarding_functions import ForwardedCommand
 
 MAX_DEPTH = 8
-"""How many programs and texts inside of each other are looked through."""
+"""How deep programs and texts inside of each other are read."""
 
 Places = tuple[tuple[Word, ...], ...] | None
-"""Where a command may run: see `Command.directories`. Empty means that it is never reached."""
+"""Where a command may run: see `Command.directories`. Empty means that the shell never reaches it."""
 
 
 class LineFacts(Struct, frozen=True):
-    """True of the line as a whole, wherever in it they come from."""
+    """Facts about the line as a whole, from any place in it."""
 
     assigned: frozenset[str] = frozenset()
-    """By any way but a loop over words."""
+    """Variables that the line assigns, except by a loop over words."""
     assigned_by_loop: frozenset[str] = frozenset()
-    """By a loop over words that are surely not empty."""
+    """Variables of loops over words that are certainly not empty."""
     exported: frozenset[str] = frozenset()
     defined: frozenset[str] = frozenset()
     """Names of functions and aliases."""
     assigns_any: bool = False
-    """Some assignment's name is not known."""
+    """The name in some assignment is unknown."""
     sources_file: bool = False
-    """A file of settings is read, which may assign anything. Accepted: that it leaves HOME alone."""
+    """The line sources a file, which may assign anything. Accepted: it is taken to leave HOME alone."""
     exports_all: bool = False
     changes_directory: bool = False
     """Something may change the directory."""
     replaces_input: bool = False
-    """Some `exec` gives the shell another standard input, and so whatever is started after it."""
+    """Some `exec` gives the shell, and so every later command, another standard input."""
     quotes_substitution: bool = False
-    """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
+    """Some quoted text of the line, which the shell does not expand in its place, holds a substitution."""
     makes_lists: bool = False
     """Some variable is made an array."""
     sets_parameters: bool = False
-    """Something gives the shell, or a function, other parameters than it was called with."""
+    """Something changes the parameters of the shell or of a function."""
     written: tuple[WrittenFile, ...] = ()
     """The files that the line writes, if it runs one of them."""
     argument_assignments: tuple[Assignment, ...] = ()
-    """What the line sets by which programs get words."""
+    """Assignments of the line that give programs words."""
 
     def is_assigned(self, name: str) -> bool:
         known = name in self.assigned or name in self.assigned_by_loop
         return known or self.assigns_any or (self.sources_file and name != "HOME")
 
     def is_filled_by_its_loop(self, name: str) -> bool:
-        """Whether, inside of such a loop, nothing else can have emptied its variable."""
+        """Whether the variable of a loop is certainly not empty inside of it."""
         unsure = self.assigns_any or self.sources_file or name in self.assigned
         return name in self.assigned_by_loop and not unsure
 
@@ -71,26 +71,26 @@ class ShellText(Struct, frozen=True):
 
 
 class Nested(Struct, frozen=True):
-    """Such a text as a line has it: where it is run, and with what to read."""
+    """A shell text with where it runs and what it reads."""
 
     text: str
     span: Span
     via: tuple[str, ...]
     directories: Places
     inputs: tuple[Redirection, ...] = ()
-    """What the commands in it read."""
+    """What the commands in it may read as standard input."""
     is_alias: bool = False
 
 
 class Problem(Struct, frozen=True):
-    """Why a part of the line is not among what was found."""
+    """Why a part of the line could not be read."""
 
     why: str
     span: Span | None = None
 
 
 class Findings:
-    """Filled in by one pass."""
+    """What one pass finds."""
 
     def __init__(self, facts: LineFacts) -> None:
         self.facts = facts
@@ -109,20 +109,20 @@ class Findings:
         self.replaces_input = False
         self.quotes_substitution = False
         self.hidden: list[tuple[str, Span, Places]] = []
-        """What the text starts that the parser took for literal."""
+        """Commands in text that the parser took for literal."""
         self.quoted: list[tuple[str, Span]] = []
-        """What quoted text starts where it is evaluated, ..."""
+        """Commands in quoted text, which run if the shell evaluates that text."""
         self.evaluates = False
-        """... and whether any text is."""
+        """Whether the shell evaluates some text."""
         self.makes_lists = False
         self.sets_parameters = False
         self.forwarded: dict[str, list[ForwardedCommand]] = {}
-        """By function."""
+        """Commands that functions run with their parameters, by the function's name."""
         self.forwarded_spans: set[Span] = set()
-        """Where functions have the words that they pass on: what these are, their calls say."""
+        """The places of parameters in functions: the calls say what they are."""
         self.written: list[WrittenFile] = []
         self.files_run: list[Word] = []
-        """The files that are run."""
+        """The files that the line runs."""
         self.argument_assignments: list[Assignment] = []
 
     def add_forwarded(self, forwarded: "ForwardedCommand") -> None:
@@ -134,7 +134,7 @@ class Findings:
                 self.commands.append(forwarded.called_with((), forwarded.command))
 
     def contents_of(self, file: Word) -> FileContents:
-        """What a file that is run holds, as far as the line says it."""
+        """What a file that the line runs may hold, as far as the line writes it."""
         self.files_run.append(file)
         return contents_of(file, self.facts.written) if self.facts.written else NOTHING
 
@@ -144,10 +144,11 @@ class Findings:
             self.unknowns.append(found)
 
     def evaluated(self, why: str, span: Span, *, runs: bool = False) -> None:
-        """Text is evaluated as an expression, which runs the substitutions in its subscripts.
+        """Notes that the shell evaluates a text as an expression, and so runs substitutions in its
+        subscripts.
 
-        Most such text is a number, so that alone starts nothing, unless the text `runs` something for sure.
-        Accepted: a substitution made of pieces.
+        Most such text is a number: it starts a command only if `runs` is set, or the line quotes a
+        substitution. Accepted: a substitution made of pieces is not found.
         """
         self.evaluates = True
         self.unknown(why, span, runs=runs or self.facts.quotes_substitution)
@@ -156,7 +157,7 @@ class Findings:
         self.problem = self.problem or Problem(why, span)
 
     def learned(self) -> LineFacts:
-        """What the next pass may take for granted."""
+        """The facts that the next pass may rely on."""
         facts = self.facts
         return LineFacts(
             facts.assigned | self.assigned,

@@ -21,9 +21,12 @@ Node = dict[str, Any]
 
 
 class SourceText:
-    """`within` is the place in the outer line of a text that was found inside of it (`bash -c '...'`). Every
-    span is one of the line: where the text stands there as it is, unescaped, from `start` on, that of the
-    node; else the whole place, since the text's own offsets mean nothing to who reads the line."""
+    """A text and where it lies in the line. Every span is one of the line.
+
+    `within` is the place in the line of a text found inside of it (`bash -c '...'`). Where the line holds the
+    text as it is, unescaped, from `start` on, the span is that of the node. Else it is the whole place, since
+    the text's own offsets mean nothing to a person who reads the line.
+    """
 
     def __init__(self, text: str, within: Span | None = None, start: int | None = None) -> None:
         self.text = text
@@ -35,13 +38,13 @@ class SourceText:
         return self.in_the_line(self.place(node))
 
     def in_the_line(self, place: Span) -> Span:
-        """A place of this text, as one of the outer line."""
+        """A place in this text, as a place in the line."""
         if self.start is not None:
             return Span(self.start + place.start, self.start + place.end)
         return self.within or place
 
     def place(self, node: Node) -> Span:
-        """Where it stands in this very text."""
+        """The place of a node in this text."""
         return self.between(node["Pos"]["Offset"], node["End"]["Offset"])
 
     def between(self, start: int, end: int) -> Span:
@@ -67,19 +70,19 @@ def _character_of_byte(text: str) -> list[int]:
 _DOLLAR = r"\$[\w({\[@*#?$!-]"
 _QUOTED = re.compile(rf"{_DOLLAR}|`")
 _UNQUOTED = re.compile(rf"""{_DOLLAR}|[`'"]|\$['"]|[<>]\(|\A=\(""")
-"""`=(cmd)` at the start of a word is zsh's."""
+"""Finds expansions in unquoted text; `=(cmd)` at the start of a word is zsh's."""
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _SUBSTITUTION = re.compile(r"[$<>]\(|`|\$\{[ \t\n\r\f\v|]")
 
 
 def value_of(part: Node) -> str:
-    """The text of a literal; shfmt leaves it out where nothing but a continued line stands there."""
+    """The text of a literal; shfmt leaves it out where there is nothing but a continued line."""
     text: str = part.get("Value", "")
     return text
 
 
 def still_expands(text: str, *, quoted: bool) -> bool:
-    """Whether bash expands something in what the tree calls a literal."""
+    """Whether bash expands something in a literal of the tree."""
     signs = _QUOTED if quoted else _UNQUOTED
     if signs.search(text) is None:
         return False
@@ -87,7 +90,8 @@ def still_expands(text: str, *, quoted: bool) -> bool:
 
 
 def quoted_substitutions(parts: Sequence[Node]) -> list[str]:
-    """The literal text of a word, quoting undone and its pieces joined, where it holds a substitution."""
+    """The literal text of a word with quoting undone and its pieces joined, where that holds a
+    substitution."""
     if len(parts) == 1 and parts[0]["Type"] == "Lit":  # nearly every word
         text = _unquoted(parts[0])
         return [text] if holds_substitution(text) else []
@@ -122,16 +126,16 @@ def _unquoted(part: Node) -> str:
     if not part.get("Dollar"):
         return text.replace("\\", "")
     value = undo_ansi_c(text)
-    return "$(" if value is None else value  # what cannot be told may be that
+    return "$(" if value is None else value  # an unknown value may be one
 
 
 def commands_in(text: str) -> Iterator[str]:
-    """What the substitutions in a text run, as far as their ends can be told."""
+    """The commands of the substitutions in a text, as far as their ends can be found."""
     at = 0
     while (found := _SUBSTITUTION.search(text, at)) is not None:
         closing = {"(": ")", "`": "`"}.get(found[0][-1], "}")
         inner = _up_to_its_end(text, found.end(), closing)
-        at = found.end() + len(inner)  # what is in it is found when it is read itself
+        at = found.end() + len(inner)  # substitutions in it are found when it is parsed itself
         if inner.strip():
             yield inner
 
