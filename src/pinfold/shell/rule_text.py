@@ -25,7 +25,7 @@ ShapeOf = Callable[[tuple[str, ...]], Shape]
 
 
 def other_words(rule: Shape, shape_of: ShapeOf) -> tuple[Shape, ...]:
-    """The rule in all other words, itself left out."""
+    """All synonyms of the rule, without the rule itself."""
     known = chart(rule.program)
     if known is None:
         return ()
@@ -72,9 +72,9 @@ def _by_other_programs(rule: Shape, program: Program, shape_of: ShapeOf) -> Iter
 
 @lru_cache(maxsize=256)
 def _lines(same: str) -> tuple[tuple[list[tuple[str, ...]], frozenset[tuple[str, ...]] | None], ...]:
-    """The alternatives of each line, and how the operands of rules begin that one of them fits, if known.
+    """The alternatives of each line, and the first operands of rules that one of them fits, if known.
 
-    A program may have thousands of rules.
+    Cached, since a program may have thousands of rules.
     """
     found = []
     for line in same.splitlines():
@@ -89,7 +89,7 @@ def _alternatives(line: str) -> list[tuple[str, ...]]:
 
 
 def _may_begin(rule: Shape, way: tuple[str, ...]) -> bool:
-    """A quick look, before a chart is asked."""
+    """A quick test whether the rule may begin with these words, before resolving them by a chart."""
     words = tuple(word for word in way if not word.startswith("-"))
     has_options = len(words) < len(way)
     return rule.operands[: len(words)] == words and (bool(rule.flags) or not has_options)
@@ -98,7 +98,7 @@ def _may_begin(rule: Shape, way: tuple[str, ...]) -> bool:
 def _instead(
     rule: Shape, way: tuple[str, ...], others: list[tuple[str, ...]], shape_of: ShapeOf
 ) -> Iterator[Shape]:
-    """The rule with another beginning, if it has this one."""
+    """The rule with each of the other beginnings, if it has this one."""
     if not _may_begin(rule, way):
         return
     begins = shape_of((rule.program, *way))
@@ -126,7 +126,7 @@ SPAN = Span(0, 0)
 
 
 def shape(rule_text: str) -> Shape:
-    """What a rule asks of a command. Raises ValueError for a text that is no rule."""
+    """What a rule requires of a command. Raises ValueError for a text that is no rule."""
     rule = _shape(_words(rule_text))
     return replace(rule, also=other_words(rule, _beginning))
 
@@ -154,7 +154,7 @@ def _shape(words: tuple[str, ...]) -> Shape:
 
 
 _beginning = lru_cache(2048)(_shape)
-"""Of what many rules of a program begin with."""
+"""The shape of a beginning that many rules of a program share."""
 
 
 def _goals(known: Chart) -> Goals | None:
@@ -165,13 +165,14 @@ def _goals(known: Chart) -> Goals | None:
 
 
 def _takes_several(last: Chart) -> bool:
-    """Not where the operands may be another command's words."""
+    """Whether the program takes several operands that mean the same. False where they may be another
+    command."""
     program = last.program
     return program.runs is None and not {Trait.INTERPRETER, Trait.PASSES_ON} & set(program.traits)
 
 
 def _flags(stages: tuple[CommandStage, ...]) -> tuple[str, ...]:
-    """The options a restrictive rule asks for: those that weigh something, or else all of them."""
+    """The options that a deny or ask rule requires: all that are not weightless, or else all of them."""
     given = [given for stage in stages for given in stage.arguments.given]
     heavy = [one.name for one in given if not one.option.weightless]
     heavy += [name for stage in stages for name in implied(stage)]
@@ -179,7 +180,7 @@ def _flags(stages: tuple[CommandStage, ...]) -> tuple[str, ...]:
 
 
 def _uncharted(name: str, words: tuple[str, ...], rest: tuple[Word, ...]) -> Shape:
-    """A cluster asks for its letters, since `-rf` and `-r -f` mean the same to most programs."""
+    """The shape of a rule for an unknown program. A cluster requires its letters: `-rf` is mostly `-r -f`."""
     command = uncharted(Command((literal_word(words[0], SPAN), *rest), SPAN, ""), name)
     flags = tuple(flag for flag in command.flags if flag.startswith("--") or len(flag) == 2)
     return Shape(name, words, flags, _literals(command.operands), several_from=1)
@@ -190,7 +191,7 @@ def _literals(words: tuple[Word, ...]) -> tuple[str, ...]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a rule, checked; a final `:*` or `*` says what every rule means anyway."""
+    """The words of a rule, checked, without a final `:*` or `*`, which every rule implies."""
     if not text.strip():
         raise ValueError("the rule is empty; write a program, such as `npm test`")
     words = _split(text.strip())
@@ -202,7 +203,7 @@ def _words(text: str) -> tuple[str, ...]:
     for word, plain in words:
         if plain and "*" in word:
             raise ValueError(
-                f"`{word}` is a pattern; a rule matches whole words and whatever follows them: {_hint(words)}"
+                f"`{word}` is a pattern; a rule matches whole words and all that follow them: {_hint(words)}"
             )
     name = words[0][0]
     if not name or name.startswith("-") or "=" in name:
@@ -222,7 +223,7 @@ def _hint(words: list[tuple[str, bool]]) -> str:
 
 
 def _split(text: str) -> list[tuple[str, bool]]:
-    """Each word with whether it was written without quotes."""
+    """Each word, and whether it is written without quotes."""
     if NEEDS_CARE.isdisjoint(text):
         return [(word, True) for word in text.split()]
     words: list[tuple[str, bool]] = []

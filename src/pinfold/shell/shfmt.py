@@ -1,18 +1,18 @@
-"""One shfmt process: which binary it is, how long and how much it may answer, and how it ends.
+"""Runs one shfmt process: finds the binary, limits the time and size of its answer, and ends it.
 
-This is the only place of the package that knows a process. It does not know what a tree means.
+No other module of this package starts a process. This one does not know what a tree means.
 
 Facts about shfmt 3.14 (shfmt-py 4.2), each one tried:
 - `-ln bash` on the command line makes it ignore every .editorconfig; from stdin it opens no file of ours.
 - It answers with JSON and exit 0, or with `LINE:COL: message` on stderr and exit 1. Never with both.
 - Offsets and columns count bytes of the UTF-8 text.
 - Deep nesting ends with "exceeded max depth"; 500 nested `"$(` gave 150 MB of answer before that.
-- It reads all of stdin before it answers, so one that waits on stdin has its start-up behind it.
-- The JSON is indented, and a string in it holds no raw newline: `\n}\n` stands at its end and nowhere else.
+- It reads all of stdin before it answers, so a process that waits on stdin has finished its start-up.
+- The JSON is indented, and a string in it holds no raw newline: `\n}\n` is at its end and nowhere else.
   Its exit takes as long again as its answer does.
 
-What this means for us: one pipe carries both streams, the exit code tells them apart, and the answer is cut
-off at a size and a time.
+What this means for us: one pipe carries both streams, the exit code tells which it is, and the answer has a
+limit in size and time.
 """
 
 import os
@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from pinfold.model.errors import PinfoldError
 
 MAX_ANSWER = 64 * 1024 * 1024
-# Of the processor a text may take this long; the wall clock is patient, as a busy machine is nobody's fault.
+# A text may take this much processor time; the limit by the wall clock is larger, for busy machines.
 CPU_SECONDS = 1
 TIMEOUT = 1.5
 _CHUNK = 1 << 20
@@ -36,7 +36,7 @@ _LAST = b"\n}\n"
 
 
 class Trouble(Exception):  # noqa: N818 - of the text or the machine, not an error of ours
-    """A text has no tree. `offset` counts characters, where the place is known."""
+    """A text has no tree. `offset` counts characters; None if the place is unknown."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
@@ -45,11 +45,11 @@ class Trouble(Exception):  # noqa: N818 - of the text or the machine, not an err
 
 
 class SyntaxTrouble(Trouble):
-    """The text is at fault, and would be at any time."""
+    """The text is invalid, and would be at any time."""
 
 
 class ParserTrouble(Trouble):
-    """The parser failed at this text, now: it may not do so again."""
+    """The parser failed at this text now, but may not fail again."""
 
 
 class TookTooLong(ParserTrouble):
@@ -57,7 +57,7 @@ class TookTooLong(ParserTrouble):
 
 
 class NoAnswer(ParserTrouble):
-    """The process died before it said anything: worth one more try with a fresh one."""
+    """The process died before it answered: worth one more try with a new one."""
 
 
 class Process(Struct, frozen=True):
@@ -65,14 +65,14 @@ class Process(Struct, frozen=True):
     stdin: int
     stdout: int
     handle: int = -1
-    """A pidfd. Where the host ignores SIGCHLD, its pid may long be another's; -1 where there is none."""
+    """A pidfd, or -1. Where the host ignores SIGCHLD, another process may have got the pid by now."""
 
 
 _binary: list[str] = []
 
 
 def find_binary() -> str:
-    """The shfmt that shfmt-py installed, by the wheel's own RECORD; PATH is never asked."""
+    """The shfmt that shfmt-py installed, by the wheel's own RECORD; never one from PATH."""
     if not _binary:
         _binary.append(_look_for_binary())
     return _binary[0]
@@ -171,11 +171,11 @@ def _limit(pid: int) -> None:
     try:
         resource.prlimit(pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     except OSError:
-        return  # it is gone already, which will be seen when it is asked
+        return  # it is gone already; asking it will show that
 
 
 def end(process: Process, *, kill: bool = True) -> int | None:
-    """Closes what is open, reaps; the exit code, or None where somebody else reaped it."""
+    """Closes the descriptors and reaps the process; its exit code, or None where other code reaped it."""
     _close(process.stdin, process.stdout)
     try:
         if kill:
@@ -195,12 +195,12 @@ def _kill(process: Process) -> None:
 
 
 def abandon(process: Process) -> None:
-    """Closes what is open and no more: in a forked copy, the process is another's child."""
+    """Only closes the descriptors: in a forked copy, the process is no child of ours."""
     _close(process.stdin, process.stdout, process.handle)
 
 
 def ask(process: Process, data: bytes, ended: list[Process]) -> bytes:
-    """The JSON for `data`. The process goes to `ended`, to be reaped when there is time."""
+    """The JSON for `data`. Adds the process to `ended`; the caller reaps it when there is time."""
     deadline = time.monotonic() + TIMEOUT
     try:
         _write(process.stdin, data, deadline)
@@ -263,7 +263,7 @@ def trouble_of(answer: bytes, data: bytes) -> SyntaxTrouble:
     line, _, rest = message.partition(":")
     column, _, words = rest.partition(":")
     if not (line.isdigit() and column.isdigit()):
-        return SyntaxTrouble(message or "the shell parser said nothing")
+        return SyntaxTrouble(message or "the shell parser gave no reason")
     before = data.split(b"\n")[: int(line)]
     last = before.pop()[: max(int(column) - 1, 0)]
     offset = len(b"\n".join([*before, last]).decode(errors="replace"))

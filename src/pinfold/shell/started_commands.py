@@ -1,7 +1,7 @@
-"""What a command is found to start while it is unwrapped: commands, shell texts, and what nobody can know.
+"""What a command starts, collected while `unwrap` goes through its words: commands, shell texts, unknowns.
 
-This module decides how each of them is told: what a started command inherits, and which text a shell makes of
-its words. It does not know which words of a program start anything; `unwrap` and `code` find that out.
+This module decides what a started command inherits, and which text a shell makes of its words. `unwrap` and
+`inline_code` find out which words of a program start anything.
 """
 
 import re
@@ -21,11 +21,11 @@ from pinfold.shell.written_files import WrittenFile
 
 
 class StartedCommands:
-    """By one command. It grows while the command's words are gone through."""
+    """What one command starts."""
 
     def __init__(self, command: Command, name: str, runs: Runs) -> None:
         self.command = command
-        """The one that starts them, as far as it is known by now."""
+        """The command that starts them, completed step by step."""
         self.name = name
         self.runs = runs
         self.via = (*command.via, name)
@@ -55,35 +55,37 @@ class StartedCommands:
         )
 
     def start_text(self, words: tuple[Word, ...], span: Span) -> None:
-        """Words that a shell gets joined by spaces."""
+        """Adds words that a shell gets joined by spaces."""
         texts = [word.literal for word in words]
         if all(text is not None for text in texts):
             joined = " ".join(text for text in texts if text is not None)
             self.texts.append(ShellText(joined, words[0].span if len(words) == 1 else span, self.via))
         else:
-            self.start_unknown(f"what `{self.name}` is told to run is only known when it runs", span)
+            self.start_unknown(f"the command that `{self.name}` runs is only known when the line runs", span)
 
     def start_foreign(self, span: Span, *, is_data: bool = False) -> None:
-        """Code in a language that is not the shell's."""
-        why = f"code for `{self.name}` cannot be judged by the rules of bash"
+        """Adds code in another language than the shell's."""
+        why = f"code for `{self.name}` is not shell code and cannot be judged"
         self.start_unknown(why, span, is_data=is_data)
 
     def start_unknown(self, why: str, span: Span, *, is_data: bool = False) -> None:
-        """Any command may be started here."""
+        """Adds a place that may start any command."""
         self.unknowns.append(Unknown(why, span, True, is_data))
 
     def add_variables(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
-        """Variables may hold commands too, which programs run by themselves: `PAGER`, for instance."""
+        """Adds commands in variables that programs run by themselves, such as `PAGER`."""
         told = texts_in_variables(assignments, via)
         self.texts += told.texts
         self.unknowns += told.unknowns
 
 
 ASSUMED = ("HOME", "PATH")
-"""Variables that every program is taken to have."""
+"""Variables that every program is assumed to have."""
 
 
 class Unwrapped(Struct, frozen=True):
+    """A completed command, and what it starts and writes."""
+
     command: Command
     inner: tuple[Command, ...] = ()
     texts: tuple[ShellText, ...] = ()
@@ -92,7 +94,7 @@ class Unwrapped(Struct, frozen=True):
 
 
 def run_by_its_first_line(text: Word, command: Command) -> Command:
-    """What the kernel, or else the shell, makes of a file that is run as a program: `#!/bin/sh`."""
+    """The command that the kernel, or else the shell, makes of a script run as a program: `#!/bin/sh`."""
     first, _, _ = text.start.partition("\n")
     words = first[2:].split() if first.startswith("#!") else []
     names = tuple(literal_word(name, text.span) for name in (*(words or ["bash"]), "/dev/stdin"))
@@ -101,7 +103,7 @@ def run_by_its_first_line(text: Word, command: Command) -> Command:
 
 
 def with_unseen_arguments(command: Command, files: str) -> Command:
-    """The command where `@FILE` may be any words."""
+    """The command with each `@FILE` marked as any number of unknown words."""
     unseen = [word for word in command.words[1:] if files and re.fullmatch(files, word.start)]
     if not unseen:
         return command
@@ -112,12 +114,13 @@ def with_unseen_arguments(command: Command, files: str) -> Command:
 
 
 def stand_for(command: Command, other: Command) -> Command:
+    """The command, which also is the other one."""
     further = command.stands_for
     return replace(command, stands_for=other if further is None else stand_for(further, other))
 
 
 def listed(value: Word, between: str) -> tuple[Word, ...]:
-    """The words of a list."""
+    """The words of a list with this separator."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
 
 
@@ -132,6 +135,7 @@ def is_code(pattern: str, value: Word | None) -> bool:
 
 
 def changed_by(given: GivenOption) -> Iterator[Assignment]:
+    """The variables that an option sets or unsets."""
     if given.option.variable and given.value is not None:
         yield Assignment(given.value.literal or "", given.word.span, exported=True)
     if given.option.empties:

@@ -1,13 +1,13 @@
-"""What a command reads from standard input, as far as the line itself says it.
+"""What a command reads from standard input, as far as the line itself holds it.
 
-This module decides which words of a line become the input of a command: here-documents and here-strings,
-what is printed into a pipe (`outputs` knows what), and process substitutions. It does not know which programs
-run what they read; `unwrap` asks a program's chart.
+This module decides which texts of a line become the input of a command: here-documents and here-strings, what
+a command prints into a pipe (`stdout` knows what), and process substitutions. It does not know which programs
+run their input; `unwrap` looks that up in a program's chart.
 
-Facts about bash: of several redirections of standard input the last one holds. So every text that may be the
-input counts as one. Any descriptor that was opened before can become it, in either direction (`<&3`, `0>&3`):
-what is read then counts as unknown, wherever it comes from. So does all that a line's commands inherit where
-an `exec` anywhere in it replaces the shell's own input: a function, a trap or a loop may come to it late.
+Facts about bash: of several redirections of standard input the last one counts. So every text that may be the
+input counts as one. Any descriptor that was opened before can become standard input, in either direction
+(`<&3`, `0>&3`): such input counts as unknown. So does all inherited input of a line in which an `exec`
+replaces the shell's own input: a function, a trap or a loop may run after it.
 """
 
 import posixpath
@@ -27,7 +27,7 @@ PIPE = "|"
 
 
 def piped(text: Word) -> Redirection:
-    """What the other end of a pipe writes, as the input of a command."""
+    """A text that the other end of a pipe writes, as the input of a command."""
     return Redirection(PIPE, text, text.span, writes=False, reads=False, feeds=True)
 
 
@@ -41,30 +41,31 @@ def unknown_text(span: Span) -> Word:
 
 
 def is_of_standard_input(redirect: Node) -> bool:
-    """Facts about bash: `00` is a descriptor too, and `0>&3` does what `0<&3` does."""
+    """Whether a redirection is of standard input. Facts about bash: `00` is a descriptor too, and `0>&3` does
+    what `0<&3` does."""
     number = redirect["N"]["Value"] if "N" in redirect else "0" if redirect["Op"].startswith("<") else ""
     return number.isdecimal() and not number.strip("0") and redirect["Op"] in (*HERE, "<", "<>", "<&", ">&")
 
 
 def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:
-    """Those of the inputs that are texts in the line; what is computed in them is left as it is."""
+    """The inputs that are texts in the line; computed parts stay as they are."""
     return tuple(each.target for each in inputs if is_text(each))
 
 
 def is_made_by_a_command(given: Redirection, places: Places = UNMOVED) -> bool:
-    """Whether what an input holds is made while the line runs, so that nobody can have looked at it."""
+    """Whether the line makes the content of an input while it runs, so that it cannot be judged before."""
     if is_text(given):
         return any(isinstance(part, Computed) for part in given.target.parts)
     return given.operator in ("<&", ">&") or is_stream(given.target, places)
 
 
 def is_text(given: Redirection) -> bool:
-    """Whether it is a text of the line, or what a command of it prints, and no file."""
+    """Whether it is a text of the line, or the output of a command of it, and no file."""
     return given.operator in HERE or given.operator == PIPE
 
 
 def is_stream(file: Word, places: Places = UNMOVED) -> bool:
-    """Whether a file's name stands for an input, or for what a command of the line writes."""
+    """Whether a file's name means standard input, or the output of a command of the line."""
     if is_standard_input(file, places):
         return True
     if any(_shortest(path).startswith(STREAMS) or path.startswith(STREAMS) for path in _paths(file, places)):
@@ -79,9 +80,9 @@ def is_standard_input(file: Word, places: Places = UNMOVED) -> bool:
 
 
 def _paths(file: Word, places: Places) -> Iterator[str]:
-    """The file's name, also as it is after the line changed the directory: `cd /dev; sh stdin`.
+    """The paths that a file's name may mean, also after the line changed the directory: `cd /dev; sh stdin`.
 
-    What is computed in it may be empty (`"$X"/dev/stdin`), and enough `..` lead to the root.
+    Computed parts may be empty (`"$X"/dev/stdin`), and enough `..` lead to the root.
     """
     text = file.emptied({})
     if not text:
@@ -99,5 +100,5 @@ def _paths(file: Word, places: Places) -> Iterator[str]:
 
 
 def _shortest(path: str) -> str:
-    """`//dev/./stdin` is `/dev/stdin`."""
+    """The normalized path: `/dev/stdin` for `//dev/./stdin`."""
     return "/" + posixpath.normpath(path).lstrip("/") if path.startswith("/") else path

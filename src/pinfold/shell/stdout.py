@@ -1,8 +1,8 @@
-"""What a command prints and writes, as far as the line itself says it.
+"""What a command prints and writes, as far as the line itself holds it.
 
-This module decides what `echo`, `printf` and `cat` print into a pipe or a file, and what files get from
-`tee`, `cp` and their like: `data/` says which programs pass on what they read. What becomes of it is known
-elsewhere (`inputs`, `written`).
+This module decides what `echo`, `printf` and `cat` print into a pipe or a file, and what `tee`, `cp` and the
+like write to files: `data/` says which programs copy what they read. `stdin` and `written_files` use the
+result.
 """
 
 import re
@@ -28,12 +28,12 @@ from pinfold.shell.written_files import WrittenFile, name_of
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
 _FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
 _ESCAPED = r"\\[abceEfnrtvxuU0-9\\]"
-"""What `echo` of some shells undoes, and that of others with some options."""
+"""Escapes that the `echo` of some shells expands, and that of others with some options."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
 
 def printed(stmt: Node, scope: Scope) -> tuple[Word | None, list[Word]]:
-    """What a statement writes into a pipe; None where that is what the files hold which are named then."""
+    """The text that a statement writes into a pipe; or None, and the files whose content it writes."""
     span = scope.source.span(stmt)
     unknown = unknown_text(span), list[Word]()
     command = stmt.get("Cmd") or {}
@@ -55,7 +55,7 @@ def printed(stmt: Node, scope: Scope) -> tuple[Word | None, list[Word]]:
 
 
 def output(words: tuple[Word, ...], fed: tuple[Redirection, ...], span: Span) -> Word | None:
-    """What a command prints that reads `fed`; None where that is what the files hold which it names."""
+    """The text that a command prints that reads `fed`; None where it prints the files that it names."""
     name = words[0].literal if words else None
     if name in PRINTS_FILES and _are_files(words[1:]):
         return None
@@ -69,7 +69,7 @@ def output(words: tuple[Word, ...], fed: tuple[Redirection, ...], span: Span) ->
 
 
 def _are_files(words: tuple[Word, ...]) -> bool:
-    """Whether a program with these words reads files alone: without one it would read standard input."""
+    """Whether a program with these words reads files alone: without a file it reads standard input."""
     is_some = any(not (word.start.startswith("-") or word.may_vanish) for word in words)
     return is_some and not any(map(is_stream, words))
 
@@ -102,7 +102,7 @@ def _formatted(words: tuple[Word, ...], span: Span) -> Word:
         return unknown_text(span)
     left = known[1:]
     made: list[str] = []
-    while True:  # the format is used again until no operand is left
+    while True:  # printf uses the format again until no operand is left
         made += [
             (left.pop(0) if left else "") if piece == "%s" else _ESCAPES.get(piece, piece) for piece in pieces
         ]
@@ -111,7 +111,7 @@ def _formatted(words: tuple[Word, ...], span: Span) -> Word:
 
 
 def written_by(command: Command) -> Iterator[WrittenFile]:
-    """What the files get that a command writes."""
+    """The files that a command writes, and their texts."""
     for redirection in command.redirections:
         if redirection.writes:
             text = output(command.words, command.inputs, command.span)

@@ -47,12 +47,12 @@ from pinfold.shell.tree_text import Node
 
 TRIES = 32
 _ONE_BY_ONE = 16
-"""After so many tries the start is halved each time, so that the first lines are reached in any case."""
+"""After this many tries the start is halved each time, so that the first lines are tried in any case."""
 
 
 class ReadLines(Struct, frozen=True):
     text: str
-    """The start of the text that `tree` is made of; the whole text if there is no trouble."""
+    """The start of the text that has `tree`; the whole text if there is no trouble."""
     tree: Node
     trouble: Trouble | None = None
 
@@ -66,7 +66,7 @@ def read_lines(text: str, load: Callable[[str], Node]) -> ReadLines:
 
 
 def lines_before(text: str, offset: int | None) -> int:
-    """How many whole lines stand before the place; before the last line, where the place is not known."""
+    """How many whole lines come before the offset; before the last line, if the offset is unknown."""
     return text.count("\n", 0, offset) if offset is not None else text.rstrip("\n").count("\n")
 
 
@@ -86,9 +86,9 @@ def _before(text: str, trouble: Trouble, load: Callable[[str], Node]) -> ReadLin
 
 
 SPARE = 3
-"""Processes kept waiting: enough for the texts inside of a line, and for a line that follows at once."""
+"""Waiting processes: enough for the texts inside of a line, and for a line that follows at once."""
 REFILL_DELAY = 0.004
-"""Seconds in which whoever asked may finish, before new processes are started beside it."""
+"""Seconds that the caller gets to finish before new processes are started."""
 MAX_CHARACTERS = 10_000
 
 
@@ -136,13 +136,13 @@ class Parser:
                 try:
                     return _decode(ask(process, data, self._ended))
                 except ParserTrouble:
-                    pass  # it was killed, or a forked copy of this process holds its stdin open
+                    pass  # something killed it, or a forked copy of this process holds its stdin open
             return _decode(ask(start(), data, self._ended))
         finally:
             self._refill_soon()
 
     def close(self) -> None:
-        """Lets the waiting processes go; the parser stays usable, without any waiting."""
+        """Ends the waiting processes; the parser stays usable, but starts a process for each text."""
         self._warm = False
         while process := self._take():
             end(process)
@@ -155,7 +155,7 @@ class Parser:
         self.close()
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        # When the interpreter ends, modules are half gone; the process ends with its stdin.
+        # When the interpreter ends, modules are half unloaded; the process ends with its stdin.
         if not is_finalizing() and getattr(self, "_waiting", None):
             self.close()
 
@@ -164,8 +164,8 @@ class Parser:
             return self._waiting.pop(0) if self._waiting else None
 
     def _forget(self) -> None:
-        """In a forked copy: these processes are the parent's, not ours to use or to wait for."""
-        self._lock = _thread.allocate_lock()  # another thread may have held it when we were forked
+        """In a forked copy: drops the processes, which are the parent's children."""
+        self._lock = _thread.allocate_lock()  # another thread may have held it during the fork
         inherited = [*self._ended, *self._waiting]
         self._ended, self._waiting, self._is_refilling = [], [], False
         for process in inherited:
@@ -185,7 +185,7 @@ class Parser:
             try:
                 process = start()
             except PinfoldError:
-                break  # the next text will meet the same trouble, and say so
+                break  # parsing the next text will fail too, and report it
             with self._lock:
                 if self._warm:
                     self._waiting.append(process)
@@ -198,14 +198,14 @@ class Parser:
         self._refill()
 
     def _refill_soon(self) -> None:
-        # On a thread, and not at once: starting a process costs the caller as much as the whole parse does.
+        # On a thread, and later: starting a process takes as long as the whole parse does.
         if self._is_refilling:
             return
         self._is_refilling = True
         try:
             _thread.start_new_thread(self._refill_later, ())
         except RuntimeError:
-            self._is_refilling = False  # no thread to be had, or the interpreter is ending
+            self._is_refilling = False  # no thread can start, or the interpreter is ending
 
 
 _warm_parsers: WeakSet[Parser] = WeakSet()

@@ -1,11 +1,11 @@
-"""A command completed, and the commands and shell texts inside it brought to light.
+"""Completes a command, and finds the commands and shell texts inside of it.
 
-`unwrap` looks the program up, lets `options` sort its words and `effects` say what they do, and then
-decides what else the command starts: `timeout 5 rm x` is `rm x`, `bash -c '...'` is a text to be
-parsed. Only `parse` repeats this until nothing is wrapped any more. Where it cannot be known
-what is started, an `Unknown` says so; nothing is ever left out silently.
+`unwrap` looks the program up, lets `options` sort its words and `effects` say what they do, and then decides
+what else the command starts: `timeout 5 rm x` is `rm x`, `bash -c '...'` is a text to parse. `parse` repeats
+this until no command holds another. Where the started command is unknown, an `Unknown` says so; nothing is
+ever left out silently.
 
-No program is known by name here; `data/` says how each one starts others.
+This module knows no program by name; `data/` says how each one starts others.
 """
 
 import re
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 
 NOTHING = Runs()
 MAX_COPIES = 8
-"""Of so many files at most a file is taken for a copy."""
+"""The most files that a file is taken for a copy of."""
 
 
 def unwrap(
     command: Command, contents_of: ContentsOf = lambda _: NOTHING_HELD, *, sets_path: bool = False
 ) -> Unwrapped:
-    """What a simple command does and what else it starts. Total: any words get an answer.
+    """What a simple command does and what else it starts. Total: any words get a result.
 
-    `sets_path` says that the line changes where programs are looked for, so that any file may be one.
+    `sets_path` says that the line changes PATH, so that any file may be the program.
     """
     found = _unwrapped(command, contents_of)
     written = _written(found.command)
@@ -75,7 +75,7 @@ def unwrap(
     found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
     if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
         first = command.words[0]
-        why = f"which file `{first.source}` is, is only known when it runs"
+        why = f"the directory of `{first.source}` is only known when the line runs"
         return replace(found, unknowns=(Unknown(why, first.span, False), *found.unknowns))
     return found
 
@@ -97,7 +97,7 @@ def _unwrapped(command: Command, contents_of: ContentsOf) -> Unwrapped:
     first = command.words[0]
     written = first.literal if first.literal is not None else first.file_name
     if written is None:
-        why = f"`{first.source}` is only known to be a program when it runs"
+        why = f"`{first.source}` may be any program"
         return Unwrapped(replace(command, program=""), unknowns=(Unknown(why, first.span, True),))
     name = program_name(written)
     if service := service_of(written):
@@ -131,7 +131,7 @@ def _uncharted(command: Command, name: str, contents_of: ContentsOf) -> Unwrappe
 
 
 def _by_another_name(found: Unwrapped, other: Command, contents_of: ContentsOf) -> Unwrapped:
-    """All that the other one would start is started, and deny and ask rules that speak of it are asked."""
+    """Adds all that another command starts which this one also is; deny and ask rules match both."""
     first = other.words[0]
     if first.literal is None and first.file_name is None:
         return replace(found, command=stand_for(found.command, uncharted(other, "")))
@@ -160,7 +160,7 @@ class _Unwrapping:
         last = stages[-1].arguments.given
         self.unlisted = [given for given in last if not given.listed and given.value is None]
         self.changed = tuple(each for given in self.given for each in changed_by(given))
-        """Variables that its options set, or take away."""
+        """Variables that its options set or unset."""
         self.hazards: list[Hazard] = []
 
     def unwrapped(self, declared: tuple[Assignment, ...]) -> Unwrapped:
@@ -179,7 +179,7 @@ class _Unwrapping:
             self._operands()
         if any(given.option.goes_on and is_code(given.option.goes_on, given.value) for given in self.given):
             self._code().judge_standard_input()
-        # What a wrapper was given reaches what it wraps, but is told once.
+        # A wrapper's assignments reach the wrapped command too, but are judged once.
         found, command = self.found, self.found.command
         found.add_variables(declared if command.via else command.assignments, command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
@@ -189,7 +189,7 @@ class _Unwrapping:
         return Unwrapped(command, tuple(found.inner), tuple(found.texts), tuple(found.unknowns))
 
     def _judge_fed_script(self) -> None:
-        """A script on standard input is as hazardous as one among the operands."""
+        """Adds hazards of a script on standard input, as for one among the operands."""
         table = self.stages[-1].chart.program.operands
         if self.runs.stdin == "script" and table.unsafe:
             texts = given_texts(self.found.command.inputs)
@@ -203,13 +203,14 @@ class _Unwrapping:
         return InlineCode(self.found, self.stages, self.contents_of)
 
     def _is_transparent(self, command: Command) -> bool:
-        """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
+        """Whether the command needs no allow rule: it certainly wraps another, and its own words are
+        harmless."""
         asks = any(given.option.runs == "none" for given in self.given)  # `command -v x` only looks
         starts = self.found.inner or self.found.texts or self.found.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
 
     def _stand_for(self, program: Word, operands: tuple[Word, ...]) -> None:
-        """A module or a file of code is a program: what that does and starts, this command does."""
+        """Adds all that a program does and starts which a module or a file of code is."""
         command = self.found.command
         if len(self.found.via) > MAX_DEPTH:  # a module may run modules
             self.found.start_unknown("too many programs inside of each other", command.span)
@@ -248,7 +249,7 @@ class _Unwrapping:
             word = stage.arguments.operands[0]
             name = word.literal
             if name is None or stage.arguments.doubts:
-                why = f"which `{stage.chart.name}` command this is, is only known when it runs"
+                why = f"the `{stage.chart.name}` subcommand is only known when the line runs"
                 self.found.start_unknown(why, word.span)
             elif stage.chart.child(name) is None and not self._alias(stage, name):
                 if program.unknown_subcommand:
@@ -257,7 +258,7 @@ class _Unwrapping:
                     self._stand_for(file_as_program(word), stage.arguments.operands[1:])
 
     def _alias(self, stage: CommandStage, name: str) -> bool:
-        """`git -c alias.p=push p` is `git push`."""
+        """Starts the meaning of an alias that the line defines: `git -c alias.p=push p` is `git push`."""
         for given in stage.arguments.given:
             text = given.value.literal if given.value is not None else None
             key, _, meaning = (text or "").partition("=")
@@ -303,14 +304,14 @@ class _Unwrapping:
                 self._start_if_read_alike(given.value or next(iter(self.operands), given.word))
 
     def _start_if_read_alike(self, text: Word) -> None:
-        """Text for another shell, which may be one that reads as bash does."""
+        """Starts text for another shell as shell text, if that shell reads it as bash does."""
         if text.literal is not None and reads_alike(text.literal):
             self.found.start_text((text,), text.span)
         else:
             self.found.start_foreign(text.span)
 
     def _setting(self, given: GivenOption) -> None:
-        """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
+        """Starts the shell text in a setting, for keys known to hold it: `git -c core.pager='less -S'`."""
         start = given.value.start if given.value is not None else ""
         key, equals, _ = start.partition("=")
         if equals and given.value is not None and re.fullmatch(given.option.settings, key):
@@ -324,7 +325,7 @@ class _Unwrapping:
     def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
         texts = split_like_env(value.literal) if value.literal is not None else None
         if texts is None:
-            why = f"how `{self.name}` splits `{value.source}` is only known when it runs"
+            why = f"how `{self.name}` splits `{value.source}` is only known when the line runs"
             self.found.start_unknown(why, value.span)
             return
         words = tuple(literal_word(text, value.span) for text in texts)
@@ -345,14 +346,16 @@ class _Unwrapping:
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
         if kind in ("argv", "shell") and self.unlisted and words:
-            why = f"what `{self.unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
+            why = f"`{self.unlisted[0].name}` is unknown, and so is the command that `{self.name}` starts"
             self.found.start_unknown(why, self.unlisted[0].word.span)
         if self.runs.stdin == "script":
-            # Its operands are files, databases and the like: only what the line itself makes is doubted.
+            # Its operands are files, databases and the like: only values that the line computes are doubts.
             doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
         if kind == "argv" and self._precedes_the_command(doubts):
             self._start_as_with_an_option(doubts[0])
-            why = f"what `{doubts[0].source}` is to `{self.name}` is only known when it runs"
+            why = (
+                f"whether `{doubts[0].source}` is an option of `{self.name}` is only known when the line runs"
+            )
             self.found.unknowns.append(Unknown(why, doubts[0].span, False))
         elif kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
@@ -390,7 +393,7 @@ class _Unwrapping:
             case _ if self.runs.stdin and (
                 words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
             ):
-                why = f"which script `{self.name}` runs is only known when it runs"
+                why = f"which script `{self.name}` runs is only known when the line runs"
                 self.found.start_unknown(why, words[0].span)
 
     @property
@@ -398,21 +401,22 @@ class _Unwrapping:
         return any(Trait.INTERPRETER in stage.chart.program.traits for stage in self.stages)
 
     def _precedes_the_command(self, doubts: tuple[Word, ...]) -> bool:
-        """`docker exec "$ID" npm test`: one word, and no option that it may be starts anything by itself."""
+        """Whether the only doubt is one word before the command, which no option of the program could start:
+        `docker exec "$ID" npm test`."""
         named = self.operands[: self.runs.skip]
         is_one = len(doubts) == 1 and doubts[0] in named and not doubts[0].splits
         options = [option for _, option in self.stages[-1].chart.spellings.values()]
         return is_one and not self.unlisted and not any(may_start(option) for option in options)
 
     def _start_as_with_an_option(self, doubt: Word) -> None:
-        """The word may be an option, or one that takes the next word: what the words without it would be."""
+        """Starts what the words mean if the doubt is an option, with or without a value."""
         words = self.found.command.words
         at = words.index(doubt)
         for after in (at + 1, at + 2):
             self.found.start(words[:at] + words[after:])
 
     def _operands_run_as(self) -> str:
-        """What the operands are to this command: an option may have changed it."""
+        """How the program runs its operands, which an option may change."""
         kinds = {"rest": "argv", "first": "first", "stdin": "stdin", "split": "split"}
         for given in self.given:
             if given.option.runs in kinds:

@@ -1,9 +1,9 @@
 """Which assignments may redirect a program.
 
-This module decides about names of variables, in all the ways a line can set or unset one: before
-a command, alone, by `export` and its kin, by `env`, and by whatever else names a variable (`for`, `read`,
-`printf -v`, `${x:=y}`). It knows no values; a harmless name is
-harmless whatever it holds. The list of harmless names is `data/environment.toml`.
+This module judges the names of variables, however a line sets or unsets one: before a command, alone, by
+`export`, `declare` and the like, by `env`, and by anything else that names a variable (`for`, `read`,
+`printf -v`, `${x:=y}`). It knows no values: a harmless name is harmless with any value.
+`data/environment.toml` lists the harmless names.
 """
 
 import os
@@ -26,22 +26,22 @@ class ArgumentVariable(Struct, frozen=True, forbid_unknown_fields=True):
     of: str
     """The programs."""
     words: str = ""
-    """The words, with `{0}` for its value, and `{1}` and so on for the groups of its name. None: its value is
-    a list of words."""
+    """The words, with `{0}` for its value, and `{1}` and so on for the groups of its name. Empty: its value
+    is a list of words."""
     settings: bool = False
     """Its value is a list of `key=value`, each for `-c`."""
     subcommand: bool = False
-    """Its name says for which subcommand they are; they stand last."""
+    """Its name says for which subcommand the words are; they come last."""
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of variables."""
+    """What is known of environment variables."""
 
     harmless: frozenset[str]
     harmless_prefixes: tuple[str, ...]
     shell_text: frozenset[str]
     arguments: dict[str, ArgumentVariable]
-    """By a regular expression for the name."""
+    """Variables that give programs words, by a regular expression for the name."""
 
 
 @lru_cache(maxsize=1)
@@ -50,13 +50,13 @@ def _environment() -> Environment:
 
 
 def harmless_variable(name: str) -> bool:
-    """Whether a variable of this name cannot change what is run, what is loaded or who is talked to."""
+    """Whether a variable of this name cannot change what a program runs, loads or connects to."""
     known = _environment()
     return name in known.harmless or name.startswith(known.harmless_prefixes)
 
 
 def is_shell_text(name: str) -> bool:
-    """Whether programs give what a variable of this name holds to a shell."""
+    """Whether programs run the value of a variable of this name in a shell."""
     return name in _environment().shell_text
 
 
@@ -83,13 +83,13 @@ def assignment_hazards(assignments: tuple[Assignment, ...]) -> tuple[Hazard, ...
 RUN_LATER = frozenset(
     ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "BASH_ENV", "ENV", "BASH_ALIASES", "BASH_CMDS")
 )
-"""Variables whose value the shell runs, expands or takes for the meaning of a name."""
+"""Variables whose value the shell runs, expands or uses as the meaning of a name."""
 
 
 EVALUATED = frozenset(
     ("RANDOM", "SRANDOM", "SECONDS", "OPTIND", "HISTCMD", "LINENO", "BASHPID", "EPOCHSECONDS")
 )
-"""Variables that are integers to bash: what they are given is evaluated."""
+"""Variables that are integers to bash: it evaluates what is assigned to them."""
 
 
 OWN_LISTS = frozenset(
@@ -105,24 +105,24 @@ IN_MANY_ENVIRONMENTS = frozenset(
      "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "GIT_EDITOR", "GIT_PAGER",
      "GIT_SSH_COMMAND", "BROWSER")
 )  # fmt: skip
-"""Assigning one of these needs no `export` to reach programs: it usually is in the environment already."""
+"""Variables that reach programs without `export`: they are usually in the environment already."""
 
 
 def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = False) -> None:
-    """A variable that gets a value by another way than `NAME=value`: no command carries the assignment.
+    """Notes a variable that gets a value in another way than by `NAME=value`, so that no command has it.
 
-    Facts about bash: what is given to `RANDOM`, `SECONDS` and their like is evaluated as arithmetic. Such
+    Facts about bash: it evaluates what is assigned to `RANDOM`, `SECONDS` and the like as arithmetic. Such
     names are not among the harmless ones.
     """
     (findings.assigned_by_loop if looped else findings.assigned).add(name)
     facts = findings.facts
     exported = facts.exports_all or name in facts.exported or name in IN_MANY_ENVIRONMENTS
     if name in RUN_LATER:
-        findings.unknown(f"the shell may run what `{name}` holds", span, runs=True)
+        findings.unknown(f"the shell may run the value of `{name}`", span, runs=True)
     elif exported and is_shell_text(name):
-        findings.unknown(f"programs may run what `{name}` holds", span, runs=True)
+        findings.unknown(f"programs may run the value of `{name}`", span, runs=True)
     elif name in EVALUATED:
-        findings.evaluated(f"what `{name}` is given is evaluated as arithmetic", span)
+        findings.evaluated(f"the shell evaluates what is assigned to `{name}` as arithmetic", span)
     elif not (harmless_variable(name) or is_local(name)):
         findings.unknown(f"sets `{name}`, which can redirect a program", span)
 
@@ -133,7 +133,7 @@ def is_local(name: str) -> bool:
 
 
 def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard]:
-    """The same for `export NAME=value` and its kin, and for `unset NAME`."""
+    """One hazard for each variable that `export NAME=value` and the like set, or `unset NAME` unsets."""
     if program not in DECLARES and program != "unset":
         return []
     verb = "unsets" if program == "unset" else "sets"
@@ -145,14 +145,14 @@ def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard
 
 
 def keeps(name: str, value: Word) -> bool:
-    """`NAME="$NAME"`, where nothing else in the line gives it a value."""
+    """Whether an assignment keeps the value: `NAME="$NAME"`, where the line does not set it otherwise."""
     return value.parts in ((Variable(name, True),), (Variable(name, False),))
 
 
 def default(name: str, value: Word) -> str:
-    """The text of `NAME="${NAME:-text}"`, by which it may keep its value; else nothing.
+    """The text of `NAME="${NAME:-text}"`, which may keep the value; empty for any other assignment.
 
-    Only of names whose value programs run: that text is judged, and then nothing is left to be known of it.
+    Only for variables whose value programs run: that text is judged, and then the assignment is known.
     """
     part = value.parts[0] if len(value.parts) == 1 else None
     is_its_own = isinstance(part, Defaulted) and part.name == name and is_shell_text(name)
@@ -160,16 +160,16 @@ def default(name: str, value: Word) -> str:
 
 
 def appended(value: Word) -> Word:
-    """What a variable holds after `NAME+=value`."""
-    return Word(value.source, value.span, (Computed("what it held before", quoted=True), *value.parts))
+    """The value of a variable after `NAME+=value`."""
+    return Word(value.source, value.span, (Computed("its earlier value", quoted=True), *value.parts))
 
 
 def declared(
     program: str, words: tuple[Word, ...], carried: tuple[Assignment, ...]
 ) -> tuple[Assignment, ...]:
-    """The assignments of `export` and its kin that are no assignments to the shell's grammar.
+    """The assignments of `export` and the like that are no assignments in the shell's grammar.
 
-    `export 'NAME=value'`, `command export NAME=value`; of `export $NAME=value` the name is not known.
+    `export 'NAME=value'`, `command export NAME=value`; in `export $NAME=value` the name is unknown.
     """
     if program not in DECLARES:
         return ()

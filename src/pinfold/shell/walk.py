@@ -1,11 +1,11 @@
 """A syntax tree to the raw simple commands it may start, in order, each with where it may run.
 
 This module knows every kind of node that mvdan/sh makes of bash. A kind, or a field, that it does not know
-raises `UnknownNode`: the line then counts as not parsed, and what other statements start is found all the
-same. It does not know what programs do, nor what the shell's own commands do (`builtins`) but for the
-directory that they leave behind (`directories`).
+raises `UnknownNode`: the line then counts as not parsed, and the walk still finds what other statements
+start. It does not know what programs do, nor what the shell's own commands do (`builtins`), except how they
+change the directory (`cd_tracking`).
 
-INVARIANT: every word of every node is given to `expansions.visit_word`, so no substitution is passed over.
+INVARIANT: `expansions.visit_word` gets every word of every node, so the walk misses no substitution.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from pinfold.shell.words import UnknownNode, read_word, read_words
 _NAMED = frozenset(
     ("Block", "Subshell", "IfClause", "WhileClause", "ForClause", "CaseClause", "ArithmCmd", "TestClause")
 )
-"""What may stand behind the name of a coprocess."""
+"""Commands that may follow the name of a coprocess."""
 _STMT_FIELDS = frozenset(
     ("Pos", "End", "Comments", "Cmd", "Position", "Semicolon", "Negated", "Background", "Redirs")
 )
@@ -49,10 +49,10 @@ class _Walker(RedirectionVisitor):
         super().__init__(source, findings)
         self.via = via
         self.inputs = inputs
-        """What the commands met now read, unless they say otherwise themselves."""
+        """What commands read at this place, unless they have a redirection of their own."""
         self.facts = findings.facts
         self.called = ""
-        """The function whose body is walked."""
+        """The function whose body the walk is in."""
         self.moves = 0
         """How many commands changed the directory so far."""
 
@@ -96,7 +96,7 @@ class _Walker(RedirectionVisitor):
 
     @contextmanager
     def reading(self, inputs: tuple[Redirection, ...]) -> Iterator[None]:
-        """The commands met inside read `inputs`."""
+        """Makes commands inside read `inputs`."""
         before, self.inputs = self.inputs, inputs
         try:
             yield
@@ -104,7 +104,7 @@ class _Walker(RedirectionVisitor):
             self.inputs = before
 
     def reading_a_pipe(self, node: Node) -> AbstractContextManager[None]:
-        """The commands met inside read what is written while the line runs."""
+        """Makes commands inside read text that is written while the line runs."""
         return self.reading((piped(unknown_text(self.source.span(node))),))
 
     def compound(self, node: Node, places: Places) -> After:
@@ -144,7 +144,7 @@ class _Walker(RedirectionVisitor):
         return stays(places)
 
     def block(self, stmts: Sequence[Node], places: Places) -> After:
-        """A group's success is its last statement's."""
+        """Walks a group, which succeeds if its last statement does."""
         if not stmts:
             return stays(places)
         return self.statement(stmts[-1], self.statements(stmts[:-1], places))
@@ -174,7 +174,7 @@ class _Walker(RedirectionVisitor):
         return tuple(map(fed_from, files)) if text is None else (piped(text),)
 
     def if_clause(self, node: Node, places: Places) -> Places:
-        """`else` is an IfClause without a condition, and no other is."""
+        """Walks an `if`. Its `else` is an IfClause without a condition, and no other is."""
         condition = self.block(node["Cond"], places)
         then = self.statements(node["Then"], condition.ok)
         if "Else" not in node:
@@ -185,7 +185,7 @@ class _Walker(RedirectionVisitor):
         return unite(then, self.statements(other["Then"], condition.bad))
 
     def loop(self, stmts: Sequence[Node], places: Places) -> Places:
-        """A loop that moves is in another place on each turn."""
+        """Walks the body of a loop, again from anywhere if it changes the directory on each turn."""
         mark, moves = len(self.findings.commands), self.moves
         after = unite(places, self.statements(stmts, places))
         if self.moves == moves:
@@ -196,7 +196,7 @@ class _Walker(RedirectionVisitor):
         return None
 
     def loop_head(self, loop: Node, places: Places) -> list[str]:
-        """The variable of the loop, if it is never empty inside of it."""
+        """Walks the head of a loop; returns its variable, if that is never empty inside of the loop."""
         match loop["Type"]:
             case "WordIter":
                 items = loop.get("Items", ())
@@ -232,7 +232,7 @@ class _Walker(RedirectionVisitor):
         if name == "command_not_found_handle":
             self.findings.unknown(f"`{name}` runs for unknown programs", self.source.span(node), runs=True)
         outer, self.called = self.called, name
-        with self.reading_a_pipe(node):  # what it reads is known where it is called
+        with self.reading_a_pipe(node):  # its input is known where it is called
             self.statement(node["Body"], anywhere(self.facts, places))
         self.called = outer
 
@@ -354,7 +354,7 @@ class _Walker(RedirectionVisitor):
             text=self.source.text[place.start : place.end],
             assignments=tuple(assignments),
             redirections=redirections,
-            # Code that we think is never reached may be reached where we are wrong: anywhere.
+            # Code that seems unreachable may run after all, in any directory.
             directories=places if places != () else None,
             via=self.via,
         )

@@ -1,10 +1,10 @@
 """A word of the tree to `model.script.Word`s: quoting undone, braces expanded, the rest named.
 
-This module decides what is literal, what is a pattern, what a person could still read (`$NAME`, `~`) and
-what only the shell can know. It does not look at the commands inside of substitutions (`walk` does).
+This module decides what is literal, what is a pattern, what a person can still read (`$NAME`, `~`) and what
+only the shell can compute. It does not look at the commands inside of substitutions (`walk` does).
 
-The way of a word: tree parts -> atoms (one per character or opaque part) -> braces -> tilde -> patterns.
-That is bash's own order, so `{~,x}/a` and `"["a]` come out as in bash.
+The order of the steps: tree parts -> atoms (one per character or opaque part) -> braces -> tilde -> patterns.
+That is bash's own order, so `{~,x}/a` and `"["a]` have the same value as in bash.
 """
 
 import re
@@ -43,23 +43,23 @@ SHELL_KEPT = frozenset(
 
 
 class UnknownNode(Exception):  # noqa: N818
-    """A kind of node this package does not know: the line counts as not parsed."""
+    """A kind of node that this package does not know: the line counts as not parsed."""
 
 
 class Scope(Struct, frozen=True):
-    """What the reading of a word depends on beside the word."""
+    """What the value of a word depends on besides the word."""
 
     source: SourceText
     is_assigned: Callable[[str], bool]
     """Whether the line may give this variable a value."""
     is_filled: Callable[[str], bool]
-    """Whether a variable that the line gives a value is surely not empty in this place."""
+    """Whether a variable that the line sets is certainly not empty at this place."""
     defined: frozenset[str]
     """The functions and aliases of the line."""
 
 
 class _Break:
-    """Where unquoted `$IFS` ends a word: unassigned, it is blanks and nothing else."""
+    """The place where an unquoted `$IFS` ends a word: unassigned, it holds nothing but blanks."""
 
 
 _BREAK = _Break()
@@ -69,7 +69,7 @@ _EMPTY = Quoted("")
 
 
 def read_words(node: Node, scope: Scope) -> list[Word]:
-    """The words that an argument stands for: usually one; none, or several, by braces and `$IFS`."""
+    """The words that an argument expands to: usually one; none or several with braces and `$IFS`."""
     source, span = scope.source.written(node), scope.source.span(node)
     atoms = _atoms(node["Parts"], scope)
     if atoms is None:
@@ -78,13 +78,13 @@ def read_words(node: Node, scope: Scope) -> list[Word]:
         words = _with_braces(atoms)
     except TooMany:
         return [Word(source, span, (Computed("brace expansion", False),))]
-    # A word that braces leave empty is no word; one that quotes leave empty is.
+    # Empty text from braces is no word; empty quotes are one.
     pieces = [piece for word in words for piece in _split(word) if piece]
     return [_finish(piece, scope, source, span) for piece in pieces]
 
 
 def read_word(node: Node | None, scope: Scope, *, assigns: bool = False) -> Word:
-    """The one word of a place where braces mean nothing: a value, a pattern, a here-string."""
+    """The word at a place where braces are literal: a value, a pattern, a here-string."""
     if node is None:
         return Word("", Span(0, 0), ())
     source, span = scope.source.written(node), scope.source.span(node)
@@ -95,7 +95,7 @@ def read_word(node: Node | None, scope: Scope, *, assigns: bool = False) -> Word
 
 
 def _atoms(parts: Sequence[Node], scope: Scope) -> list[Atom] | None:
-    """The word as atoms; None for the usual word, one literal without a special character."""
+    """The word as atoms; None for one literal without a special character, as most words are."""
     if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(value_of(parts[0])):
         return None
     atoms: list[Atom] = []
@@ -126,7 +126,7 @@ def _literal(text: str) -> list[Atom]:
     while at < len(text):
         if text[at] == "\\" and at + 1 < len(text):
             at += 1
-            if text[at] != "\n":  # shfmt leaves a continuation in only where the text ends with it
+            if text[at] != "\n":  # shfmt keeps a continuation only where the text ends with it
                 atoms.append(Quoted(text[at]))
         elif text[at] == "\\":
             atoms.append(Quoted("\\"))
@@ -208,7 +208,7 @@ def _parameter(part: Node, scope: Scope, *, quoted: bool) -> Part:
 
 
 def _requires_a_value(part: Node) -> bool:
-    """`${NAME:?}`: the shell gives up where it is empty."""
+    """Whether it is `${NAME:?}`: the shell stops if the variable is empty."""
     extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
     return not extra and (part.get("Exp") or {}).get("Op") == ":?"
 
@@ -232,7 +232,7 @@ def _required(name: str, scope: Scope, *, quoted: bool) -> Part:
 
 
 def _is_working_directory(part: Node, scope: Scope) -> bool:
-    """`$(pwd)`, where nothing in the line gives that name or the directory another meaning."""
+    """Whether it is `$(pwd)`, and the line redefines neither `pwd` nor the directory."""
     stmts = part.get("Stmts") or [{}]
     arguments = (stmts[0].get("Cmd") or {}).get("Args") or [{}]
     parts = arguments[0].get("Parts") or [{}]
@@ -249,7 +249,7 @@ def _with_braces(atoms: list[Atom]) -> list[list[Atom]]:
     if not any(type(atom) is str and atom == "{" for atom in atoms):
         return [atoms]
     if any(type(atom) is Quoted and atom in _BRACES for atom in atoms):
-        raise TooMany  # bash's own reading of `{}\\{,}` follows no rule worth copying
+        raise TooMany  # bash reads `{}\\{,}` by no rule worth copying
     words = expand(atoms)
     if len(words) > 1 and any(isinstance(atom, Glob) and "(" in atom.text for atom in atoms):
         raise TooMany  # bash splits at commas inside of `@(a,b)` too
@@ -295,7 +295,7 @@ def _finish(atoms: list[Atom], scope: Scope, source: str, span: Span, *, assigns
 
 
 def _special(atoms: list[Atom], at: int, tildes: set[int], last_closing: int) -> tuple[Part | None, int]:
-    """The part that begins at `at`, if what stands there is more than a character, and its end."""
+    """The part that begins at `at`, if it is more than a character, and its end."""
     atom = atoms[at]
     if isinstance(atom, Text | Glob | Variable | Home | Computed):
         return atom, at + 1
@@ -324,8 +324,8 @@ def _bracket(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
 
 
 def _tilde_starts(atoms: list[Atom], assigns: bool) -> set[int]:
-    """Facts about bash: `~` counts at the start of a word; in an assignment, also after `:`. An argument that
-    looks like an assignment (`dir=~/x`) is treated as one."""
+    """Where a `~` expands. Facts about bash: at the start of a word; in an assignment, also after `:`. It
+    treats an argument that looks like an assignment (`dir=~/x`) as one."""
     if "~" not in atoms:
         return set()
     value = 0 if assigns else _value_start(atoms)
@@ -347,7 +347,8 @@ def _value_start(atoms: list[Atom]) -> int | None:
 
 
 def _tilde(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
-    """Facts about bash: the user's name ends at a slash, and at a colon too, whatever the manual says."""
+    """The part that a `~` begins, and its end. Facts about bash: the user's name ends at a slash, and, unlike
+    the manual says, at a colon too."""
     end = at + 1
     while end < len(atoms) and atoms[end] not in ("/", ":"):
         if type(atoms[end]) is not str:

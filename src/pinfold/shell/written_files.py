@@ -1,15 +1,14 @@
 """Files that a line itself writes, and what they hold where it runs them: `echo ls > x; bash x`.
 
-This module decides which texts a file may hold; what writes them is `outputs`' business. Whoever runs a file
-asks `findings` what it holds, and takes that as it takes a text on standard input.
+This module decides which texts a file may hold; `stdout` finds what writes them. Code that judges a file that
+the line runs asks `Findings.contents_of` for its texts, and judges them as a text on standard input.
 
-Files are told apart by the last part of their path alone: `cd`, links and `..` lead to one file by many
-paths. A text counts wherever in the line it is written: a function, a loop or a trap may come to it in any
-order.
+A file is identified by the last part of its path alone: `cd`, links and `..` lead to one file by many paths.
+A text counts wherever in the line it is written: functions, loops and traps may run in any order.
 
-Accepted: what programs write by themselves (`python -c`, `curl -o`, `sed -i`) is not known, as no file's text
-is; nor is it known which files programs load unasked (`make` its Makefile). A text that is not literal does
-not count where the file's name is not known either: that is a log.
+Accepted: what programs write by themselves (`python -c`, `curl -o`, `sed -i`) is unknown, as is the text of
+any existing file; so are most files that programs load by themselves (`make` its Makefile). A text that is
+not literal does not count where the file's name is unknown too: that is a log.
 """
 
 from collections.abc import Callable
@@ -20,17 +19,17 @@ from pinfold.model.script import Word
 
 
 class WrittenFile(Struct, frozen=True):
-    """A file that gets a text, or what another file holds."""
+    """A file that gets a text, or the content of another file."""
 
     name: str
-    """The last part of its path; empty where that is not known."""
+    """The last part of its path; empty if unknown."""
     text: Word | None = None
     source: Word | None = None
     appends: bool = False
 
 
 class FileContents(Struct, frozen=True):
-    """What a file may hold, as far as the line says it."""
+    """What a file may hold, as far as the line writes it."""
 
     texts: tuple[Word, ...] = ()
     copied_from: tuple[Word, ...] = ()
@@ -39,11 +38,11 @@ class FileContents(Struct, frozen=True):
 
 NOTHING = FileContents()
 ContentsOf = Callable[[Word], FileContents]
-"""Says what a file holds that the line itself writes."""
+"""Returns what the line itself writes to a file."""
 
 
 def contents_of(file: Word, written: tuple[WrittenFile, ...]) -> FileContents:
-    """What a file may hold of all that the line writes."""
+    """What a file may hold of the texts that the line writes."""
     files: dict[str, list[WrittenFile]] = {}
     for each in written:
         files.setdefault(each.name, []).append(each)
@@ -63,7 +62,7 @@ def contents_of(file: Word, written: tuple[WrittenFile, ...]) -> FileContents:
 
 
 def _texts(written: list[WrittenFile]) -> list[Word]:
-    """Each text, and where one is written after another, also all of them."""
+    """Each text, and where one is appended to another, also all of them joined."""
     texts = [each.text for each in written if each.text is not None]
     if len(texts) > 1 and any(each.appends for each in written):
         parts = tuple(part for text in texts for part in text.parts)
@@ -72,7 +71,7 @@ def _texts(written: list[WrittenFile]) -> list[Word]:
 
 
 def name_of(file: Word) -> str:
-    """The last part of a file's path; empty where that is not known."""
+    """The last part of a file's path; empty if unknown."""
     if file.literal is not None:
         return file.literal.rstrip("/").rpartition("/")[2]
     return file.file_name or ""
