@@ -18,7 +18,7 @@ from bench.memory import megabytes
 from bench.works import timed
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.backend import Found, Request
+from pinfold.sandbox.backend import Found, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -72,7 +72,7 @@ def bench(work: str, rounds: int) -> None:
     pen = session.pen(POLICY)
 
     def fenced(argv: list[str]) -> str:
-        result = session.run(Request(tuple(argv), POLICY, work))
+        result = session.run(StartRequest(tuple(argv), POLICY, work))
         if result.exit_code:
             raise SystemExit(result.stderr.decode())
         return result.stdout.decode()

@@ -10,7 +10,7 @@ import tempfile
 from statistics import median
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -64,7 +64,7 @@ def main() -> None:
         bare: list[list[float]] = []
         for _ in range(TURNS):
             bare.append(_numbers(subprocess.run(argv, capture_output=True, cwd=work, check=True).stdout))
-            pen.append(_numbers(session.run(Request(argv, POLICY, work)).stdout))
+            pen.append(_numbers(session.run(StartRequest(argv, POLICY, work)).stdout))
         session.close()
     backend.close()
     for name, inside, outside in zip(ROWS, zip(*pen, strict=True), zip(*bare, strict=True), strict=True):

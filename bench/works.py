@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from bench.contenders import Contender, Pinfold, Place, Runner, one_shot
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.linux.host.session import LinuxSession
 
 FILES, MADE, CALLS, PENS, OUTPUT = 5_000, 10_000, 5_000, 200, 10_000_000
@@ -119,7 +119,7 @@ def pens_of(runner: Pinfold) -> LinuxSession:
 def in_the_pen(turn: Turn) -> float:
     if not isinstance(turn.runner, Pinfold):
         return command("true")(turn)
-    request = Request(("true",), POLICY, turn.place.work)
+    request = StartRequest(("true",), POLICY, turn.place.work)
     fence = pens_of(turn.runner)
     fence.pen(POLICY)
     return timed(lambda: fence.run(request))

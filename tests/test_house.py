@@ -12,6 +12,8 @@ from pinfold.cli import VERBS
 from pinfold.model.decision import StepCode
 from pinfold.model.load_structs import load_table
 from pinfold.policy.decide import STEPS
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.message import WireMessage
 from pinfold.service import client, remote_session
 
 TOP = Path(__file__).parent.parent
@@ -85,6 +87,61 @@ def test_imports_go_one_way(path: Path) -> None:
     ours = {name.split(".")[1] for name in imports(path) if name.startswith("pinfold.")} - {package}
     packages = {name for name in ours if (SOURCE / name).is_dir()}
     assert packages <= MAY_IMPORT[package]
+
+
+LINUX = SOURCE / "sandbox/linux"
+FORKED = ("keeper", "init", "spawner", "granter", "warden")
+"""The folders of the processes that the keeper is and forks."""
+
+
+def modules_in(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((LINUX / folder).glob("*.py"))]
+
+
+def module_of(name: str) -> Path | None:
+    path = SOURCE.parent.joinpath(*name.split("."))
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.exists()), None)
+
+
+def test_forked_processes_have_neither_msgspec_nor_the_hosts_code() -> None:
+    """The keeper imports all that they run, before it forks them."""
+    waiting = modules_in(*FORKED, "protocol")
+    seen = set(waiting)
+    while waiting:
+        path = waiting.pop()
+        names = imports(path)
+        assert not any(name.split(".")[0] == "msgspec" for name in names), path
+        assert not any(name.startswith("pinfold.sandbox.linux.host") for name in names), path
+        found = {module for name in names if name.startswith("pinfold.") and (module := module_of(name))}
+        waiting += found - seen
+        seen |= found
+    assert SOURCE / "kernel/syscall.py" in seen
+
+
+def test_the_host_has_no_code_of_forked_processes() -> None:
+    for path in modules_in("host"):
+        for name in imports(path):
+            assert not name.startswith(tuple(f"pinfold.sandbox.linux.{each}" for each in FORKED)), (
+                path,
+                name,
+            )
+
+
+def test_every_value_on_a_channel_is_a_message_of_protocol() -> None:
+    """`channel.send` takes messages alone, as mypy checks, and nothing else writes plain values."""
+    assert [path for path in MODULES if "marshal" in imports(path)] == [LINUX / "protocol/channel.py"]
+    assert inspect.signature(channel.send).parameters["message"].annotation is WireMessage
+    kinds = {WireMessage.__name__}
+    trees = {path: ast.parse(path.read_text()) for path in MODULES}
+    classes = [
+        (path, each) for path in MODULES for each in ast.walk(trees[path]) if isinstance(each, ast.ClassDef)
+    ]
+    for _ in range(4):  # as deep as they derive from each other
+        kinds |= {
+            each.name for _, each in classes if {getattr(base, "id", "") for base in each.bases} & kinds
+        }
+    assert "CallAsked" in kinds
+    assert {path.parent for path, each in classes if each.name in kinds} == {LINUX / "protocol"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))

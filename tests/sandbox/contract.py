@@ -11,7 +11,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox import backend as shell
-from pinfold.sandbox.backend import Backend, Request, Running, Session
+from pinfold.sandbox.backend import Backend, RunningCommand, SandboxSession, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.unsandboxed import NoBackend
 from tests.patience import wait_until
@@ -47,11 +47,11 @@ def keeps_the_contract(name: str) -> None:
     backend.close()
 
 
-def request(command: str | tuple[str, ...], **more: object) -> Request:
-    return Request(command, POLICY, os.getcwd(), **more)  # type: ignore[arg-type]
+def request(command: str | tuple[str, ...], **more: object) -> StartRequest:
+    return StartRequest(command, POLICY, os.getcwd(), **more)  # type: ignore[arg-type]
 
 
-def results(session: Session) -> None:
+def results(session: SandboxSession) -> None:
     result = session.run(request("echo out; echo err >&2; exit 3"))
     assert (result.exit_code, result.signal, result.stdout, result.stderr) == (3, None, b"out\n", b"err\n")
     assert session.run(request(("echo", "a b", "$HOME"))).stdout == b"a b $HOME\n"
@@ -62,11 +62,11 @@ def results(session: Session) -> None:
     assert session.run(request(("/etc/passwd",))).exit_code == 126
     assert os.fsdecode(session.run(request("pwd -P")).stdout).strip() == os.path.realpath(os.getcwd())
     for where in ("/nowhere", "/etc/passwd", "/a\0b"):
-        _is_not_run(session, Request("true", POLICY, where))
+        _is_not_run(session, StartRequest("true", POLICY, where))
     _is_not_run(session, request(()))
 
 
-def _is_not_run(session: Session, impossible: Request) -> None:
+def _is_not_run(session: SandboxSession, impossible: StartRequest) -> None:
     try:
         session.run(impossible)
     except ConfinementError as error:
@@ -75,7 +75,7 @@ def _is_not_run(session: Session, impossible: Request) -> None:
         raise AssertionError(f"{impossible} ran")
 
 
-def odd_commands(session: Session) -> None:
+def odd_commands(session: SandboxSession) -> None:
     """What cannot be executed ends like a command that could not, and leaves nothing open."""
     with open("no-program", "w") as file:
         file.write("echo no first line says who runs this\n")
@@ -95,7 +95,7 @@ def odd_commands(session: Session) -> None:
     os.unlink("no-program")
 
 
-def the_shell_is_bash(session: Session) -> None:
+def the_shell_is_bash(session: SandboxSession) -> None:
     """Lines are judged as bash reads them."""
     assert session.run(request(r"echo $'a\'; touch pwned #'")).stdout == b"a'; touch pwned #\n"
     assert not os.path.exists("pwned")
@@ -105,7 +105,7 @@ def the_shell_is_bash(session: Session) -> None:
     shell.SHELL = was
 
 
-def events(session: Session) -> None:
+def events(session: SandboxSession) -> None:
     found = list(session.start(request("echo one")).events())
     assert found == [Output(Stream.STDOUT, b"one\n"), Exited(0, None)]
     command = session.start(request("sleep 1000"))
@@ -114,7 +114,7 @@ def events(session: Session) -> None:
     assert end.cancelled and end.signal == 9 and not end.timed_out
 
 
-def what_ended_by_itself(session: Session) -> None:
+def what_ended_by_itself(session: SandboxSession) -> None:
     """It is told so, though it was cancelled, or its time was up, before anybody looked."""
     for line, end in (("exit 3", Exited(3, None)), ("kill -15 $$", Exited(None, 15))):
         cancelled, late = _ended_unseen(session, line), _ended_unseen(session, line, timeout=0.1)
@@ -124,13 +124,13 @@ def what_ended_by_itself(session: Session) -> None:
         assert [*cancelled.events(), *late.events()] == [end, end]
 
 
-def _ended_unseen(session: Session, line: str, **more: object) -> Any:
+def _ended_unseen(session: SandboxSession, line: str, **more: object) -> Any:
     command: Any = session.start(request(line, **more))
     wait_until(lambda: command.pump.end in dict(command.pump.poll.poll(0)))
     return command
 
 
-def repeats(session: Session) -> None:
+def repeats(session: SandboxSession) -> None:
     """A command can be asked for its end as often as one likes, and nobody else's descriptor pays for it."""
     command = session.start(request("echo one; exit 3"))
     end = command.wait()
@@ -152,7 +152,7 @@ def repeats(session: Session) -> None:
         os.close(other)
 
 
-def _refuses_to_be_followed(command: Running) -> None:
+def _refuses_to_be_followed(command: RunningCommand) -> None:
     try:
         next(command.events())
     except ConfinementError as error:
@@ -161,7 +161,7 @@ def _refuses_to_be_followed(command: Running) -> None:
         raise AssertionError("a command was followed twice")
 
 
-def limits(session: Session) -> None:
+def limits(session: SandboxSession) -> None:
     late = session.run(request("echo before; sleep 1000", timeout=2))
     assert late.timed_out and late.signal == 9 and late.exit_code is None and late.stdout == b"before\n"
     long = session.run(request("head -c 1000000 /dev/zero", output=10))
@@ -169,7 +169,7 @@ def limits(session: Session) -> None:
     assert not session.run(request("echo 123456789", output=10)).truncated
 
 
-def terminals(session: Session) -> None:
+def terminals(session: SandboxSession) -> None:
     """Its size, its keys and its Ctrl-C are those of any terminal."""
     before = len(os.listdir("/proc/self/fd"))
     line = "stty size; read word < /dev/tty; stty size; echo got $word; sleep 1000"
@@ -196,7 +196,7 @@ def terminals(session: Session) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def what_the_host_ignores(session: Session) -> None:
+def what_the_host_ignores(session: SandboxSession) -> None:
     """A host that a script started with `&` ignores Ctrl-C; its commands do not, in a terminal or without."""
     ignored = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGHUP)}
     try:
@@ -209,7 +209,7 @@ def what_the_host_ignores(session: Session) -> None:
             signal.signal(each, handler)
 
 
-def nobody_waits(session: Session) -> None:
+def nobody_waits(session: SandboxSession) -> None:
     """Time runs for commands that nobody follows, and for those that somebody follows slowly."""
     waits = "until test -e go; do sleep 0.02; done"
     unattended = session.start(request(f"{waits}; echo > too-late", timeout=1))
@@ -231,7 +231,7 @@ def nobody_waits(session: Session) -> None:
         os.unlink(name)
 
 
-def concurrency(session: Session) -> None:
+def concurrency(session: SandboxSession) -> None:
     found: dict[int, bytes] = {}
 
     def work(number: int) -> None:

@@ -12,7 +12,7 @@ from tests.probe_runner import USERS, run_at_home
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Found, Request
+from pinfold.sandbox.backend import Found, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.workspace import watcher
 from pinfold.workspace.scan import WorkspaceScanner
@@ -79,7 +79,7 @@ def what_the_host_makes_is_held_in_a_running_pen() -> None:
     session = backend.open_session([work], survey)
     line = """echo on; while test ! -e sub/.env; do sleep 0.01; done
     while test -s sub/.env || echo x 2>/dev/null > sub/.envrc; do sleep 0.01; done; echo held"""
-    command = session.start(Request(line, POLICY, work, timeout=30))
+    command = session.start(StartRequest(line, POLICY, work, timeout=30))
     events = command.events()
     next(events)
     os.mkdir("sub")
@@ -90,7 +90,7 @@ def what_the_host_makes_is_held_in_a_running_pen() -> None:
     text = b"".join(getattr(event, "data", b"") for event in events)
     print(f"held after {(time.monotonic() - began) * 1000:.0f} ms")
     assert text.endswith(b"held\n"), text
-    assert session.run(Request("cat sub/.env", POLICY, work)).stdout == b""
+    assert session.run(StartRequest("cat sub/.env", POLICY, work)).stdout == b""
     survey.close()
     session.close()
     backend.close()

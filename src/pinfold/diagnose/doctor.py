@@ -17,7 +17,7 @@ from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.paths import contains
-from pinfold.sandbox.backend import NOTHING, Enforcement, EnforcementLevel, Request, SandboxLayer
+from pinfold.sandbox.backend import NOTHING, Enforcement, EnforcementLevel, SandboxLayer, StartRequest
 from pinfold.sandbox.compat import apparmor_profile, judge
 from pinfold.sandbox.doctor_report import Standing, State, standings
 from pinfold.sandbox.probe import require_platform
@@ -114,7 +114,7 @@ def _pen(policy: SandboxPolicy) -> Standing:
     began = monotonic()
     try:
         with TemporaryDirectory(prefix="pinfold-doctor-") as work:
-            result = backend.open_session([work]).run(Request(("true",), policy, work, timeout=PATIENCE))
+            result = backend.open_session([work]).run(StartRequest(("true",), policy, work, timeout=PATIENCE))
             backend.close()
     except ConfinementError as error:
         return Standing("a pen", State.NOT, str(error), REPORT)

@@ -128,7 +128,7 @@ class Outside(Protocol):
         `reach` makes a stream socket of the session's own network, and raises OSError where there is none.
         """
 
-    def began(self, pen: str, tag: int, request: "Request") -> None:
+    def began(self, pen: str, tag: int, request: "StartRequest") -> None:
         """A command begins; what it wants to reach will have its pen and its tag."""
 
     def change(self) -> None:
@@ -141,7 +141,7 @@ class Wanted(Struct, frozen=True):
     """A call that waits, since it would change what its policy denies."""
 
     policy: SandboxPolicy
-    request: "Request | None"
+    request: "StartRequest | None"
     """The command, if it is known."""
     operation: str
     paths: tuple[str, ...]
@@ -196,11 +196,11 @@ class Elevation(Protocol):
         """Asks; takes as long as a person takes, and as anybody waits for it: None once nobody does. From any
         thread."""
 
-    def is_over(self, request: "Request") -> bool:
+    def is_over(self, request: "StartRequest") -> bool:
         """Whether the command's run has ended: what calls now is what it left running."""
 
 
-class Result(Struct, frozen=True):
+class CommandResult(Struct, frozen=True):
     """How a command went."""
 
     exit_code: int | None
@@ -216,7 +216,7 @@ class Result(Struct, frozen=True):
     """What it tried and was refused, as far as the warden saw it."""
 
 
-class Request(Struct, frozen=True):
+class StartRequest(Struct, frozen=True):
     """One command, and what it is given."""
 
     command: str | tuple[str, ...]
@@ -243,7 +243,7 @@ class Request(Struct, frozen=True):
         return self.command if isinstance(self.command, str) else " ".join(map(quoted, self.command))
 
 
-class Running(Protocol):
+class RunningCommand(Protocol):
     """A command under way."""
 
     left_running: tuple[str, ...]
@@ -261,7 +261,7 @@ class Running(Protocol):
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 
-    def wait(self) -> Result:
+    def wait(self) -> CommandResult:
         """Runs it to its end and gathers what it wrote; again, the same. Output that `events` gave is not in
         it."""
 
@@ -277,12 +277,12 @@ class Running(Protocol):
     def resize(self, rows: int, columns: int) -> None: ...
 
 
-class Session(Protocol):
+class SandboxSession(Protocol):
     """One agent's processes, loopback and /tmp."""
 
-    def start(self, request: Request) -> Running: ...
+    def start(self, request: StartRequest) -> RunningCommand: ...
 
-    def run(self, request: Request) -> Result: ...
+    def run(self, request: StartRequest) -> CommandResult: ...
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
         """What has come into being since is held too, in commands of this policy that run."""
@@ -317,7 +317,7 @@ class Backend(Protocol):
         survey: Survey | None = None,
         outside: Outside | None = None,
         elevation: Elevation | None = None,
-    ) -> Session: ...
+    ) -> SandboxSession: ...
 
     def keep_still(self) -> AbstractContextManager[None]:
         """For who is in no pen: meanwhile no pen of anybody's moves a directory, or makes a name that such a
@@ -330,7 +330,7 @@ SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(she
 """Lines are judged as bash reads them, and other shells read some of them differently: `$'a\\''` for one."""
 
 
-def arguments_of(request: Request) -> list[str]:
+def arguments_of(request: StartRequest) -> list[str]:
     """What is executed: a line goes to the shell that it was judged for, arguments go as they are."""
     if not isinstance(request.command, str):
         if not request.command:

@@ -28,7 +28,7 @@ from io import BytesIO
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
-from pinfold.sandbox.backend import Enforcement, Result
+from pinfold.sandbox.backend import CommandResult, Enforcement
 from pinfold.sandbox.pipes import Feed
 
 CHUNK = 1 << 16
@@ -76,7 +76,7 @@ class Pump:
         self.taken = False
         self.is_begun = False
         """Whether its descriptors are its own by now, and no longer those of who made them."""
-        self.result: Result | None = None
+        self.result: CommandResult | None = None
         self.failure: ConfinementError | None = None
         self.poll = select.poll()
         for descriptor in streams:
@@ -132,7 +132,7 @@ class Pump:
         if self.exited:
             yield self.exited
 
-    def wait(self, cap: int | None, enforcement: Enforcement) -> Result:
+    def wait(self, cap: int | None, enforcement: Enforcement) -> CommandResult:
         """The same result each time; without output if that was taken by `events`."""
         if self.result is None:
             kept, truncated = ({}, False) if self.taken else self._gather(cap)
@@ -166,12 +166,14 @@ class Pump:
                 store.write(event.data[:room])
         return {stream: store.getvalue() for stream, store in kept.items()}, truncated
 
-    def _result(self, kept: Mapping[Stream, bytes], truncated: bool, enforcement: Enforcement) -> Result:
+    def _result(
+        self, kept: Mapping[Stream, bytes], truncated: bool, enforcement: Enforcement
+    ) -> CommandResult:
         if self.failure:
             raise self.failure
         if (end := self.exited) is None:
             raise ConfinementError("somebody else follows this command, and it has not ended")
-        return Result(
+        return CommandResult(
             end.exit_code,
             end.signal,
             kept.get(Stream.STDOUT, b""),

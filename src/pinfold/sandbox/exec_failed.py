@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Enforcement, Result
+from pinfold.sandbox.backend import CommandResult, Enforcement
 
 
 class Unstarted:
@@ -24,8 +24,8 @@ class Unstarted:
         yield Output(Stream.STDERR, self.message)
         yield self.end
 
-    def wait(self) -> Result:
-        return Result(self.end.exit_code, None, b"", self.message, False, False, self.enforcement)
+    def wait(self) -> CommandResult:
+        return CommandResult(self.end.exit_code, None, b"", self.message, False, False, self.enforcement)
 
     def violations(self) -> tuple[Violation, ...]:
         return ()

@@ -20,12 +20,12 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import (
     NOTHING,
+    CommandResult,
     Elevation,
     Found,
     Outside,
-    Request,
-    Result,
-    Running,
+    RunningCommand,
+    StartRequest,
     Survey,
     arguments_of,
 )
@@ -39,7 +39,9 @@ _RESTORED = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 class UnfencedCommand(PumpedCommand):
-    def __init__(self, request: Request, drain: Drain, ended: Callable[["UnfencedCommand"], None]) -> None:
+    def __init__(
+        self, request: StartRequest, drain: Drain, ended: Callable[["UnfencedCommand"], None]
+    ) -> None:
         self.request = request
         self.drain = drain
         self.ended = ended
@@ -70,7 +72,7 @@ class UnfencedCommand(PumpedCommand):
         finally:
             _close(theirs)
 
-    def wait(self) -> Result:
+    def wait(self) -> CommandResult:
         return self.pump.wait(self.request.output, NOTHING)
 
     def violations(self) -> tuple[Violation, ...]:
@@ -121,7 +123,7 @@ def _close(descriptors: list[int]) -> None:
 
 
 def _start(
-    request: Request, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
+    request: StartRequest, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         arguments_of(request),
@@ -135,7 +137,7 @@ def _start(
     )
 
 
-def _last_steps(request: Request) -> Callable[[], None] | None:
+def _last_steps(request: StartRequest) -> Callable[[], None] | None:
     """What only the new process can do for itself. None if that is nothing, which makes it start sooner.
 
     - The standard input of a new session becomes its controlling terminal: Ctrl-C, `/dev/tty`, job control.
@@ -161,7 +163,7 @@ def _last_steps(request: Request) -> Callable[[], None] | None:
     return take
 
 
-def _environment(request: Request) -> dict[str, str]:
+def _environment(request: StartRequest) -> dict[str, str]:
     given = os.environ if request.environment is None else request.environment
     kept = {name: value for name, value in given.items() if name not in READ_BY_SHELLS}
     return {**kept, "PATH": kept.get("PATH") or USUAL_PATH, **request.variables}
@@ -176,7 +178,7 @@ class UnfencedSession:
         self.closed = False
         self.running: set[UnfencedCommand] = set()
 
-    def start(self, request: Request) -> Running:
+    def start(self, request: StartRequest) -> RunningCommand:
         if self.closed:
             raise ConfinementError("the session is closed")
         program = arguments_of(request)[0]
@@ -195,7 +197,7 @@ class UnfencedSession:
         with self.lock:
             self.running.discard(command)
 
-    def run(self, request: Request) -> Result:
+    def run(self, request: StartRequest) -> CommandResult:
         return self.start(request).wait()
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
@@ -233,7 +235,9 @@ class UnfencedSession:
         self.drain.close()
 
 
-def _not_started(request: Request, program: str, error: OSError | ValueError | TypeError) -> Running:
+def _not_started(
+    request: StartRequest, program: str, error: OSError | ValueError | TypeError
+) -> RunningCommand:
     """As a pen tells it: the place and the machine are no program's fault."""
     cwd = request.cwd
     code = (isinstance(error, OSError) and error.errno) or errno.EINVAL

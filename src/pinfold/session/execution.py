@@ -16,8 +16,7 @@ from pinfold.model.events import Event, Exited, Output
 from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Result as Outcome
-from pinfold.sandbox.backend import Running
+from pinfold.sandbox.backend import CommandResult, RunningCommand
 from pinfold.session.result import Result, refusal_of
 
 Ended = Callable[["End"], object]
@@ -68,7 +67,7 @@ class Execution:
         self,
         decision: Decision,
         settlement: Settlement | None,
-        running: Running | None = None,
+        running: RunningCommand | None = None,
         ended: Ended | None = None,
         began: float = 0.0,
         explain: Explain | None = None,
@@ -162,7 +161,7 @@ class Execution:
             self.left_running,
         )
 
-    def _is_begun_again(self, end: Exited | Outcome) -> bool:
+    def _is_begun_again(self, end: Exited | CommandResult) -> bool:
         """Whether it was refused what could not wait, that was granted, and it runs once more."""
         needs, self._needs = self._needs, None
         failed = end.exit_code != 0 and not (end.timed_out or end.cancelled or self._is_cancelled)
@@ -197,7 +196,7 @@ class Execution:
         """Tells its terminal, and whoever reads there, another size."""
         self._on_terminal().resize(rows, columns)
 
-    def _on_terminal(self) -> Running:
+    def _on_terminal(self) -> RunningCommand:
         if self._running is None:
             raise ConfinementError("the command was refused: it has no terminal")
         return self._running
@@ -215,9 +214,11 @@ class Execution:
             seen = None if error else self._running.end
             self._tell(seen or Exited(None, None, cancelled=not error), self._running.violations(), error)
 
-    def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...], error: str = "") -> None:
+    def _tell(self, end: Exited | CommandResult, violations: tuple[Violation, ...], error: str = "") -> None:
         if self._unseen and end.exit_code:
-            written = end.stdout[-TAIL:] + b"\n" + end.stderr[-TAIL:] if isinstance(end, Outcome) else b""
+            written = (
+                end.stdout[-TAIL:] + b"\n" + end.stderr[-TAIL:] if isinstance(end, CommandResult) else b""
+            )
             violations += self._unseen(self._tail + written)
         self.violations = violations
         try:

@@ -23,7 +23,7 @@ from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.policy.network_scope import PenReach, leads_out, lent_ports
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.threads import begin_thread
 from pinfold.session.journal import Repeats
@@ -69,7 +69,7 @@ class Gateway:
         self._lock = threading.Lock()
         self._pens: dict[str, PenReach] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
-        self._commands: OrderedDict[str, Request] = OrderedDict()
+        self._commands: OrderedDict[str, StartRequest] = OrderedDict()
         self._repeats = Repeats()
         self._faces: dict[int, tuple[str, socket]] = {}
         """What waits for the gate to be started, by descriptor."""
@@ -104,7 +104,7 @@ class Gateway:
     def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
         self._publishing.publish(ports, reach)
 
-    def began(self, pen: str, tag: int, request: Request) -> None:
+    def began(self, pen: str, tag: int, request: StartRequest) -> None:
         with self._lock:
             self._commands[f"{pen}.{tag:x}"] = request
             if len(self._commands) > MOST_COMMANDS:

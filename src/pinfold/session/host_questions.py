@@ -29,7 +29,7 @@ from pinfold.model.permission import (
 from pinfold.model.policy import SandboxPolicy
 from pinfold.network.host_decision import HostDecision
 from pinfold.policy.network_scope import LOOPBACK, PenReach, reach_of
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.session.choices import choices_of, host_rules
 from pinfold.session.judge import Judge
 from pinfold.state.web_page import page_at, page_file
@@ -73,7 +73,7 @@ class Hosts:
         desk: "Callable[[], Desk]",
         environ: Mapping[str, str],
         pens: Mapping[str, PenReach],
-        commands: Mapping[str, Request],
+        commands: Mapping[str, StartRequest],
     ) -> None:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._judge, self._desk, self._environ = session, judge, desk, environ

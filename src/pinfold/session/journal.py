@@ -25,7 +25,7 @@ from pinfold.state.sessions import register, unregister
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-    from pinfold.sandbox.backend import Request
+    from pinfold.sandbox.backend import StartRequest
 
 MOST_TROUBLES = 10
 MOST_OF_ONE = 256
@@ -264,7 +264,7 @@ After = Callable[[int, End], bool]
 class DebugRecord:
     """What is written of one run for whoever debugs a policy: see `audit.debug_output`."""
 
-    def __init__(self, policy: SandboxPolicy, request: "Request") -> None:
+    def __init__(self, policy: SandboxPolicy, request: "StartRequest") -> None:
         from pinfold.audit.debug_output import DebugOutput
 
         self.output = DebugOutput(policy.debug_output_dir or "")

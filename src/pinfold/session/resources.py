@@ -18,8 +18,7 @@ from typing import Protocol
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
-from pinfold.sandbox.backend import Session as Pens
+from pinfold.sandbox.backend import Backend, Elevation, Found, Outside, SandboxSession
 from pinfold.sandbox.probe import require_platform
 from pinfold.sandbox.threads import require_free
 from pinfold.workspace.scan import WorkspaceScanner
@@ -90,15 +89,15 @@ class Fences:
         self._surveyor = WorkspaceScanner(roots, home, agent=agent, env_files=env_files)
         self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
-        self._pens: Pens | None = None
-        self._unfenced: Pens | None = None
+        self._pens: SandboxSession | None = None
+        self._unfenced: SandboxSession | None = None
 
     @property
     def are_open(self) -> bool:
         """Whether there are pens already; they may have ended since."""
         return self._pens is not None
 
-    def fenced(self) -> Pens:
+    def fenced(self) -> SandboxSession:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
         require_free(self._lock)
         with self._lock:
@@ -135,7 +134,7 @@ class Fences:
         if (pens := self._pens) is not None:
             pens.catch_up()
 
-    def unfenced(self) -> Pens:
+    def unfenced(self) -> SandboxSession:
         with self._lock:
             if self._unfenced is None:
                 from pinfold.sandbox.unsandboxed import NoBackend

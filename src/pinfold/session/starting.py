@@ -13,7 +13,7 @@ from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.backend import Request as Start
+from pinfold.sandbox.backend import StartRequest
 from pinfold.session.execution import End, Execution, Explanations, Unseen
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
@@ -71,7 +71,7 @@ class Starting:
     ) -> Execution:
         policy = self._approved(decision)
         cwd = self._judge().start_of(command)
-        start = Start(
+        start = StartRequest(
             command=command.argv if command.argv is not None else command.command,
             policy=self._of_the_pen(self._parts.widened(policy)),
             cwd=cwd,
@@ -148,7 +148,7 @@ class Starting:
             return policy
         return replace(policy, limits=replace(limits, timeout=usual.timeout, output=usual.output))
 
-    def _debugging(self, policy: SandboxPolicy, start: Start) -> "DebugRecord | None":
+    def _debugging(self, policy: SandboxPolicy, start: StartRequest) -> "DebugRecord | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
         if not policy.debug_output_dir:
             return None
@@ -164,7 +164,7 @@ class Starting:
         self._counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
 
 
-def _unseen(decision: Decision, start: Start) -> Unseen | None:
+def _unseen(decision: Decision, start: StartRequest) -> Unseen | None:
     """Who tells what was hidden from the command, if anything was that a person may grant."""
     if not (decision.sandboxed and start.policy.env_files):
         return None

@@ -43,7 +43,7 @@ from pinfold.policy.grants import (
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.widen import narrowed
-from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
 from pinfold.session.journal import Repeats
 from pinfold.session.judge import Judge
 from pinfold.workspace.rm_targets import Removals
@@ -142,7 +142,7 @@ class Elevations:
             return Ruling(False, settlement.by, settlement.asked_at)
         return late or Ruling(False)
 
-    def is_over(self, request: Request) -> bool:
+    def is_over(self, request: StartRequest) -> bool:
         return self._desk().is_over(str(request.entry))
 
     def may_follow(

@@ -14,7 +14,7 @@ from pinfold.model.symlinks import real_path
 from pinfold.policy.grants import ANYWHERE, REMOVING, GrantContext, is_too_much
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.shipped_protected import protected_by
-from pinfold.sandbox.backend import Request, Wanted
+from pinfold.sandbox.backend import StartRequest, Wanted
 
 REMEMBERED = 1024
 """Of how many commands it is remembered: far more than can wait at a time."""
@@ -41,7 +41,7 @@ class Removals:
         return next((tree for tree in self._known[request.entry] if contains(tree, path)), "")
 
 
-def _trees(request: Request, context: GrantContext) -> tuple[str, ...]:
+def _trees(request: StartRequest, context: GrantContext) -> tuple[str, ...]:
     script = shell.parse(request.line)
     known = {"HOME": context.home, "PWD": request.cwd}
     named = (

@@ -17,7 +17,7 @@ from tests.session.probes.run import opened
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.backend import Found, Running
+from pinfold.sandbox.backend import Found, RunningCommand
 from pinfold.sandbox.linux.protocol.command import BUILDER
 
 HOME = os.environ.get("HOME", "")
@@ -91,7 +91,7 @@ class Pens(Bench):
         self.hides.append(name)
         self.session.look_again()
 
-    def start(self, program: str, *arguments: str, policy: SandboxPolicy = WORKSPACE) -> Running:
+    def start(self, program: str, *arguments: str, policy: SandboxPolicy = WORKSPACE) -> RunningCommand:
         return self.session.start(self.request([PYTHON, "-c", program, *arguments], policy))
 
     def python(self, program: str, *arguments: str, policy: SandboxPolicy = WORKSPACE) -> str:

@@ -10,7 +10,7 @@ from pinfold.kernel import cgroups
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.linux.host.backend import ask_machine
 from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.host.session import LinuxSession
@@ -63,7 +63,7 @@ def _members(parent: str, name: str) -> list[int]:
 def a_pen_is_in_its_group_and_the_group_ends_with_it() -> None:
     parent = _place()
     session = _opened(Grouping())
-    running = session.start(Request("setsid sleep 1002 & sleep 1003", POLICY, os.getcwd()))
+    running = session.start(StartRequest("setsid sleep 1002 & sleep 1003", POLICY, os.getcwd()))
     (name,) = _groups(parent, session.keeping.pid)
     pid = session.pens[0][1].pid
     wait_until(lambda: len(_members(parent, name)) >= 3)
@@ -79,7 +79,7 @@ def a_pen_is_in_its_group_and_the_group_ends_with_it() -> None:
 def what_a_pen_left_running_keeps_its_group_until_the_session_ends() -> None:
     parent = _place()
     session = _opened(Grouping())
-    assert session.run(Request("sleep 1004 & true", POLICY, os.getcwd())).exit_code == 0
+    assert session.run(StartRequest("sleep 1004 & true", POLICY, os.getcwd())).exit_code == 0
     session.close_idle(1e-9)
     assert len(_groups(parent, session.keeping.pid)) == 1
     session.close()
@@ -90,14 +90,14 @@ def what_a_pen_left_running_keeps_its_group_until_the_session_ends() -> None:
 def what_a_killed_keeper_left_is_removed_by_the_next() -> None:
     parent = _place()
     session = _opened(Grouping())
-    assert session.run(Request("true", POLICY, os.getcwd())).exit_code == 0
+    assert session.run(StartRequest("true", POLICY, os.getcwd())).exit_code == 0
     keeper = session.keeping.pid
     os.kill(keeper, signal.SIGKILL)
     os.waitpid(keeper, 0)
     # Whoever else of this user makes a group meanwhile may be the next.
     wait_until(lambda: not any(_members(parent, name) for name in _groups(parent, keeper)))
     session = _opened(Grouping())
-    assert session.run(Request("true", POLICY, os.getcwd())).exit_code == 0
+    assert session.run(StartRequest("true", POLICY, os.getcwd())).exit_code == 0
     assert _groups(parent, keeper) == [] and len(_groups(parent, session.keeping.pid)) == 1
     session.keeping.end()
     assert _groups(parent, session.keeping.pid) == []
@@ -112,7 +112,7 @@ def a_group_that_cannot_be_made_stops_the_run() -> None:
     session = _opened(Keeping(), works=True)
     policy = SandboxPolicy(type=POLICY.type, limits=Limits(memory=1 << 30))
     try:
-        session.run(Request("touch made", policy, os.getcwd()))
+        session.run(StartRequest("touch made", policy, os.getcwd()))
     except ConfinementError as error:
         assert "no cgroup for the limits" in str(error) and "\n" not in str(error), error
     else:
@@ -128,7 +128,7 @@ def a_pen_changes_no_group() -> None:
         " { echo $$ > $group; } 2>/dev/null && echo moved; mkdir ${group%/*}/x 2>/dev/null && echo made;"
         " done; mount -t cgroup2 none /tmp 2>/dev/null && echo mounted; true"
     )
-    result = session.run(Request(line, POLICY, os.getcwd()))
+    result = session.run(StartRequest(line, POLICY, os.getcwd()))
     assert (result.exit_code, result.stdout) == (0, b""), result
     session.keeping.end()
 

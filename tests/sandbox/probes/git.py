@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request, Result
+from pinfold.sandbox.backend import CommandResult, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.protocol.pen_registry import WARDEN, building, fresh_socket, take_name
 from pinfold.workspace.scan import WorkspaceScanner
@@ -31,15 +31,15 @@ class Bench:
         self.session = self.backend.open_session(self.roots, WorkspaceScanner(self.roots, os.environ["HOME"]))
         OPEN.append(self)
 
-    def run(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> Result:
-        return self.session.run(Request(command, policy, more.pop("cwd", self.roots[0]), **more))
+    def run(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> CommandResult:
+        return self.session.run(StartRequest(command, policy, more.pop("cwd", self.roots[0]), **more))
 
     def out(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> str:
         result = self.run(command, policy, **more)
         assert result.exit_code == 0, (command, result)
         return os.fsdecode(result.stdout)
 
-    def fails(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> Result:
+    def fails(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> CommandResult:
         result = self.run(command, policy, **more)
         assert result.exit_code, (command, result)
         return result
@@ -419,7 +419,7 @@ def race_for(count: int, bench: Bench, policy: SandboxPolicy, flags: int, opens:
         with open(name, "w") as file:
             file.write(text)
     grasping = bench.session.start(
-        Request(f"{PYTHON} grasping.py {count} {flags} {opens}", policy, bench.roots[0], timeout=60)
+        StartRequest(f"{PYTHON} grasping.py {count} {flags} {opens}", policy, bench.roots[0], timeout=60)
     )
     told = makers.out(f"{PYTHON} making.py {count}", timeout=60)
     caught = grasping.wait()
@@ -451,7 +451,7 @@ def a_pen_that_is_being_built_is_waited_for() -> None:
     among_themselves()
     bench = Bench()
     with building():
-        running = bench.session.start(Request("git init -q new", WRITING, bench.roots[0]))
+        running = bench.session.start(StartRequest("git init -q new", WRITING, bench.roots[0]))
         wait_until(lambda: os.path.exists("new/.git") and not os.stat("new/.git").st_mode & 0o777)
         time.sleep(0.1)  # it must not go on
         assert not os.stat("new/.git").st_mode & 0o777
@@ -467,7 +467,7 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
     assert listing("one") == before
     for n in range(12):
         command = bench.session.start(
-            Request("while :; do git config user.name $RANDOM; done", WRITING, bench.roots[0])
+            StartRequest("while :; do git config user.name $RANDOM; done", WRITING, bench.roots[0])
         )
         time.sleep(0.05 + n * 0.003)
         if n == 11:

@@ -23,7 +23,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.backend import Found, Request, Result, Running
+from pinfold.sandbox.backend import CommandResult, Found, RunningCommand, StartRequest
 from pinfold.sandbox.environment import HISTORIES
 from pinfold.sandbox.linux.host import command as command_module
 from pinfold.sandbox.linux.host import warden_client
@@ -33,7 +33,7 @@ from pinfold.sandbox.linux.host.keeper_client import GranterClient
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import RLIMIT_RTTIME
-from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, MakeChange
+from pinfold.sandbox.linux.protocol.file_change import ChangedEntry, FileChange, MakeChange
 from pinfold.sandbox.linux.protocol.keeper import EndBuilt, KeeperRequest, NameRules, NewPen, NotBuilt
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import LIVING, OPEN, SKIPPED, among_themselves, probes_of, run
@@ -57,11 +57,13 @@ class Bench:
 
     def request(
         self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any
-    ) -> Request:
+    ) -> StartRequest:
         command = command if isinstance(command, str) else tuple(command)
-        return Request(command, policy, more.pop("cwd", self.work), **more)
+        return StartRequest(command, policy, more.pop("cwd", self.work), **more)
 
-    def run(self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any) -> Result:
+    def run(
+        self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any
+    ) -> CommandResult:
         return self.session.run(self.request(command, policy, **more))
 
     def out(self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any) -> str:
@@ -212,7 +214,7 @@ def a_workspace_in_tmp_is_there() -> None:
     bench = Bench()
     session = bench.backend.open_session([work])
     for policy in (WORKSPACE, READ_ONLY):
-        result = session.run(Request("ls -A /tmp; pwd; touch x", policy, work))
+        result = session.run(StartRequest("ls -A /tmp; pwd; touch x", policy, work))
         assert result.stdout.decode() == f"pinfold-{os.getpid()}\n{work}\n", result
     assert os.listdir(work) == ["x"]
     os.unlink(f"{work}/x")
@@ -343,7 +345,9 @@ def odd_names_work() -> None:
         bench = Bench()
         found = Found((f"{text}/.git",), (f"{text}/" + os.fsdecode(b"hid\xff den"),), RULES)
         session = bench.backend.open_session([text], lambda _: found)  # noqa: B023
-        result = session.run(Request("pwd && echo > made && ! echo > .git/x && ls -A hid*", WORKSPACE, text))
+        result = session.run(
+            StartRequest("pwd && echo > made && ! echo > .git/x && ls -A hid*", WORKSPACE, text)
+        )
         assert (result.exit_code, result.stdout) == (0, work + b"\n"), (name, result)
         assert os.path.exists(os.path.join(work, b"made"))
         bench.close()
@@ -385,7 +389,7 @@ def a_root_may_be_a_file_or_a_link() -> None:
     work = bench.work
     session = bench.backend.open_session([f"{work}/link", f"{work}/file"])
     result = session.run(
-        Request("pwd -P; echo > x; echo > ../file; echo > ../other", WORKSPACE, f"{work}/link")
+        StartRequest("pwd -P; echo > x; echo > ../file; echo > ../other", WORKSPACE, f"{work}/link")
     )
     assert result.stdout.decode() == f"{work}/real\n"
     assert os.path.exists("real/x") and os.path.getsize("file") == 1 and not os.path.exists("other")
@@ -938,7 +942,7 @@ def what_cannot_be_held_is_not_started() -> None:
     bench = Bench()
     bench.out("true")
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    begun: list[Running] = []
+    begun: list[RunningCommand] = []
     with pytest.raises(ConfinementError, match="no more processes"):
         while len(begun) < 64:
             begun.append(bench.session.start(bench.request(f"echo > {len(begun)}; sleep 1000")))
@@ -974,7 +978,7 @@ def who_is_interrupted_leaves_no_deed_to_others() -> None:
         MakeChange(
             FileChange(
                 "open",
-                (DirectoryEntry(bench.work, (here.st_dev, here.st_ino), name, None),),
+                (ChangedEntry(bench.work, (here.st_dev, here.st_ino), name, None),),
                 (CREATE, 0o600, 0o022),
             )
         )

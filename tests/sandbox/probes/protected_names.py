@@ -12,7 +12,7 @@ import time
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.backend import Found, Result
+from pinfold.sandbox.backend import CommandResult, Found
 from tests.patience import wait_until
 from tests.probe_module import PYTHON, probes_of, run
 from tests.processes import is_alive, kill, wardens_of
@@ -36,7 +36,7 @@ def exchange(one, two):
 """
 
 
-def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more: object) -> Result:
+def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more: object) -> CommandResult:
     """What became of a program that must end well."""
     result = bench.run([PYTHON, "-c", PRELUDE + program], policy, **more)
     assert result.exit_code == 0, result

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Found, Request
+from pinfold.sandbox.backend import Found, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.host.session import LinuxSession
 from pinfold.sandbox.linux.host.warden_client import Refusals
@@ -106,7 +106,7 @@ def no_command_takes_away_what_tells_of_it() -> None:
     work = os.getcwd()
     write("watch.py", WATCHERS)
     other = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=("nothing",))
-    command = session.start(Request("/usr/bin/python3 watch.py", other, work, timeout=60))
+    command = session.start(StartRequest("/usr/bin/python3 watch.py", other, work, timeout=60))
     events = command.events()
     next(events)
     time.sleep(0.3)  # the next pen is being prepared
@@ -120,7 +120,7 @@ def restores_what_is_undone(
     session: LinuxSession, undone: tuple[Callable[[str], None], ...] = (rename_over, move_away, remove)
 ) -> None:
     work = os.getcwd()
-    command = session.start(Request("/usr/bin/python3 look.py", POLICY, work, timeout=60))
+    command = session.start(StartRequest("/usr/bin/python3 look.py", POLICY, work, timeout=60))
     events = command.events()
     next(events)
     for _ in range(10):
@@ -193,7 +193,7 @@ def a_call_that_takes_long_keeps_nothing_else_waiting() -> None:
     time. Meanwhile the host goes on replacing what is hidden, and other wardens lock moves."""
     session = opened_with_secrets()
     write("kept.py", KEPT)
-    command = session.start(Request("/usr/bin/python3 kept.py", POLICY, os.getcwd(), timeout=80))
+    command = session.start(StartRequest("/usr/bin/python3 kept.py", POLICY, os.getcwd(), timeout=80))
     events = command.events()
     next(events)
     heard: list[object] = []
@@ -230,7 +230,7 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
     work = os.getcwd()
     session = backend.open_session([work])
     command = session.start(
-        Request(f"echo on; until test -e go; do sleep 0.01; done; {TRIES}", POLICY, work, timeout=60)
+        StartRequest(f"echo on; until test -e go; do sleep 0.01; done; {TRIES}", POLICY, work, timeout=60)
     )
     events = command.events()
     next(events)
@@ -277,7 +277,7 @@ def a_warden_hears_of_each_thing_once() -> None:
     for name in names:
         write(name, "")
     session = backend.open_session([work], lambda _: Found(tuple(names[:600])))
-    command = session.start(Request("sleep 1000", POLICY, work))
+    command = session.start(StartRequest("sleep 1000", POLICY, work))
     pen = session.pens[0][1]
     # Heard here instead of by the warden.
     wardens, pen.refusals = pen.refusals, Refusals((ends := channel.pair())[0])

@@ -21,7 +21,7 @@ from pinfold.audit.tail_file import TailFile
 from pinfold.model.machine import Layer
 from pinfold.model.policy import PolicyType
 from pinfold.policy.grants import GrantContext
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.session import resources
 from pinfold.session.serialize import result_as_plain
@@ -832,7 +832,7 @@ def a_failure_of_ours_is_a_no_for_that_call_alone() -> None:
     """As where there are no descriptors left for whoever reads the line."""
     person = Person()
 
-    def fail(request: Request, context: GrantContext) -> tuple[str, ...]:
+    def fail(request: StartRequest, context: GrantContext) -> tuple[str, ...]:
         raise OSError(errno.EMFILE, "too many open files")
 
     with opened(person) as session:

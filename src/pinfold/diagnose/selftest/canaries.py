@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from pinfold.model.events import Output
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.network import DOCUMENTATION
-from pinfold.sandbox.backend import Request, Session
+from pinfold.sandbox.backend import SandboxSession, StartRequest
 from pinfold.sandbox.unsandboxed import NoBackend
 
 VICTIM = "echo $$; exec sleep 120"
@@ -35,7 +35,7 @@ class Canaries:
         self.nameless[master] = "the terminal shows it"
         self.closing.callback(os.close, master)
         self.closing.callback(os.close, slave)
-        self.unfenced: Session = NoBackend().open_session(())
+        self.unfenced: SandboxSession = NoBackend().open_session(())
         self.closing.callback(self.unfenced.close)
         self.victim, self.alive = 0, -1
         self.require_victim()
@@ -61,7 +61,7 @@ class Canaries:
         """A process to be hurt, alive and as it was."""
         if self.victim and not self.is_hurt():
             return
-        running = self.unfenced.start(Request(VICTIM, SandboxPolicy(), "/"))
+        running = self.unfenced.start(StartRequest(VICTIM, SandboxPolicy(), "/"))
         # Kept: a command whose events nobody wants any more is ended.
         self.news = running.events()
         first = next(self.news)

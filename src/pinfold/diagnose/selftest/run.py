@@ -19,7 +19,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.attack import Attack, AttackStage
 from pinfold.sandbox.attacks.processes import LOCK, STOP
 from pinfold.sandbox.attacks.runner import ATTACKS, HELD, THROUGH, UNTRIED
-from pinfold.sandbox.backend import Backend, Request, Result, Session
+from pinfold.sandbox.backend import Backend, CommandResult, SandboxSession, StartRequest
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(pinfold.__file__)))
 PROGRAM = "import sys; sys.path.insert(0, {!r}); from pinfold.sandbox.attacks.runner import main; main()"
@@ -63,7 +63,11 @@ def attack_all(backend: Backend, scratch: Scratch) -> Iterator[AttackResult]:
 
 
 def _group(
-    backend: Backend, session: Session, scratch: Scratch, stage: AttackStage, attacks: tuple[Attack, ...]
+    backend: Backend,
+    session: SandboxSession,
+    scratch: Scratch,
+    stage: AttackStage,
+    attacks: tuple[Attack, ...],
 ) -> Iterator[AttackResult]:
     """Attacks that one process can try together; if anything came of them, each again by itself."""
     if len(attacks) > 1 and stage is AttackStage.AFTER:
@@ -83,17 +87,17 @@ def _finding(attack: Attack, outcome: str, detail: str) -> AttackResult:
     return AttackResult(attack.name, attack.tries, attack.claim, outcome, detail, attack.needs_root)
 
 
-def _after(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _after(_: Backend, session: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     return _told(session.run(_request((attack,), scratch)))
 
 
-def _twice(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _twice(_: Backend, session: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     answers = [_told(session.run(_request((attack,), scratch))) for _ in range(2)]
     scratch.furnish()
     return next((answer for answer in answers if answer[0] == THROUGH), answers[-1])
 
 
-def _other(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _other(_: Backend, session: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     policy = replace(scratch.policy, protected=(*scratch.policy.protected, f"{scratch.work}/kept"))
     prepared = _told(session.run(_request((attack,), scratch)))
     answer = _told(session.run(_request((attack,), scratch, policy=policy)))
@@ -101,19 +105,19 @@ def _other(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tu
     return prepared if prepared[0] == UNTRIED else answer
 
 
-def _timeout(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _timeout(_: Backend, session: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     session.run(_request((attack,), scratch, SHORT))
     return _lives_on(scratch)
 
 
-def _close(backend: Backend, _: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _close(backend: Backend, _: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     own = backend.open_session([scratch.work], scratch.survey)
     own.run(_request((attack,), scratch))
     own.close()
     return _lives_on(scratch)
 
 
-def _leftovers(backend: Backend, _: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _leftovers(backend: Backend, _: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     before = snapshot(scratch.work)
     own = backend.open_session([scratch.work], scratch.survey)
     own.run(_request((attack,), scratch))
@@ -123,7 +127,7 @@ def _leftovers(backend: Backend, _: Session, scratch: Scratch, attack: Attack) -
     return (THROUGH, f"found {found}") if found else (HELD, "the workspace is as it was")
 
 
-def _replaced(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+def _replaced(_: Backend, session: SandboxSession, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     try:
         outcome, detail = _told(session.run(_request((attack,), scratch)))
         if outcome == UNTRIED:
@@ -133,7 +137,7 @@ def _replaced(_: Backend, session: Session, scratch: Scratch, attack: Attack) ->
     return _told(session.run(_request((ATTACKS[PLAIN],), scratch)))
 
 
-StageRunner = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
+StageRunner = Callable[[Backend, SandboxSession, Scratch, Attack], tuple[str, str]]
 STAGES: dict[AttackStage, StageRunner] = {
     AttackStage.AFTER: _after,
     AttackStage.TWICE: _twice,
@@ -150,11 +154,11 @@ def _request(
     scratch: Scratch,
     timeout: float = PATIENCE,
     policy: SandboxPolicy | None = None,
-) -> Request:
+) -> StartRequest:
     names = (attack.name for attack in attacks)
     # Where Python or pinfold lie in a place that a pen has of its own, such as /tmp, they are shown in it.
     places = (sys.prefix, sys.base_prefix, SOURCE)
-    return Request(
+    return StartRequest(
         (sys.executable, "-I", "-S", "-X", "utf8", "-c", PROGRAM.format(SOURCE), *names),
         replace(policy or scratch.policy, additional_readonly_paths=places),
         scratch.work,
@@ -165,7 +169,7 @@ def _request(
     )
 
 
-def _said(result: Result) -> AttackAnswers:
+def _said(result: CommandResult) -> AttackAnswers:
     found: AttackAnswers = {}
     for line in result.stdout.splitlines():
         with suppress(ValueError, KeyError, TypeError):
@@ -174,7 +178,7 @@ def _said(result: Result) -> AttackAnswers:
     return found
 
 
-def _told(result: Result) -> tuple[str, str]:
+def _told(result: CommandResult) -> tuple[str, str]:
     """What an attack that ran alone says of itself."""
     for answer in _said(result).values():
         return answer

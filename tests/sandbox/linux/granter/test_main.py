@@ -9,8 +9,8 @@ import pytest
 from pinfold.sandbox.linux.granter.main import Granter
 from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
+    ChangedEntry,
     CheckChange,
-    DirectoryEntry,
     FileChange,
     MakeChange,
     file_id,
@@ -20,10 +20,10 @@ from pinfold.sandbox.linux.protocol.message import decode, encode
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 
-def seen(path: Path) -> DirectoryEntry:
+def seen(path: Path) -> ChangedEntry:
     status = path.parent.stat()
     file = file_id(path.lstat()) if os.path.lexists(path) else None
-    return DirectoryEntry(str(path.parent), (status.st_dev, status.st_ino), os.fsencode(path.name), file)
+    return ChangedEntry(str(path.parent), (status.st_dev, status.st_ino), os.fsencode(path.name), file)
 
 
 def change(operation: str, *paths: Path, numbers: tuple[int, ...] = (0,), text: bytes = b"") -> FileChange:

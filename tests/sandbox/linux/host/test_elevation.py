@@ -9,14 +9,14 @@ from tests.patience import wait_until
 
 from pinfold.model.env_files import FileIdentity
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
 from pinfold.sandbox.linux.host.elevation import Elevating
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange
+from pinfold.sandbox.linux.protocol.file_change import ChangedEntry, FileChange
 from pinfold.sandbox.linux.protocol.warden import CallAnswer, CallAsked, CallWithdrawn
 
-CHANGE = FileChange("open", (DirectoryEntry("/d", (1, 2), b"new", None),), (1, 0o644, 0o022))
+CHANGE = FileChange("open", (ChangedEntry("/d", (1, 2), b"new", None),), (1, 0o644, 0o022))
 
 
 def asked(number: int) -> CallAsked:
@@ -47,7 +47,7 @@ class Slow:
         self.answered.wait(30)
         return Ruling(False, "no")
 
-    def is_over(self, _request: Request) -> bool:
+    def is_over(self, _request: StartRequest) -> bool:
         return False
 
 

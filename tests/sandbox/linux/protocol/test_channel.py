@@ -13,7 +13,7 @@ def test_last_words_are_heard_though_the_speaker_had_not_read_all() -> None:
         with theirs:
             channel.send(theirs, NotReady("why"))
         assert channel.receive(ours, BuilderReport) == (NotReady("why"), [])
-        with pytest.raises(channel.Closed):
+        with pytest.raises(channel.ChannelClosed):
             channel.receive(ours, BuilderReport)
 
 
@@ -22,7 +22,7 @@ def test_who_leaves_without_a_word_is_gone() -> None:
     with ours:
         channel.send(ours, Ready())
         theirs.close()
-        with pytest.raises(channel.Closed):
+        with pytest.raises(channel.ChannelClosed):
             channel.receive(ours, BuilderReport)
-        with pytest.raises(channel.Closed):
+        with pytest.raises(channel.ChannelClosed):
             channel.send(ours, Ready())

@@ -54,9 +54,9 @@ from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
     COMPLETES,
     MODE,
+    ChangedEntry,
     ChangeDone,
     CheckChange,
-    DirectoryEntry,
     FileChange,
     GranterRequest,
     file_id,
@@ -152,7 +152,7 @@ class Granter:
         _require_no_repository(change, parent)
         return self.operations[change.operation](change, parent)
 
-    def parent(self, entry: DirectoryEntry) -> int:
+    def parent(self, entry: ChangedEntry) -> int:
         try:
             found = openat2(
                 self.root, entry.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRICT
@@ -165,7 +165,7 @@ class Granter:
             raise Changed
         return found
 
-    def file(self, parent: int, entry: DirectoryEntry, *kinds: int) -> int:
+    def file(self, parent: int, entry: ChangedEntry, *kinds: int) -> int:
         """The very inode that was looked at, as an O_PATH descriptor."""
         try:
             found = openat2(parent, entry.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
@@ -300,7 +300,7 @@ def _require_no_repository(change: FileChange, parent: int) -> None:
         raise Completes
 
 
-def _now(parent: int, entry: DirectoryEntry) -> tuple[int, int, int] | None:
+def _now(parent: int, entry: ChangedEntry) -> tuple[int, int, int] | None:
     try:
         return file_id(os.stat(entry.name, dir_fd=parent, follow_symlinks=False))
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Stream
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Request, Result
+from pinfold.sandbox.backend import CommandResult, StartRequest
 from pinfold.sandbox.command_io import Pump
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol.command import EXITED, SIGNALLED, STATUS
@@ -33,7 +33,7 @@ from contextlib import suppress
 from resource import prlimit
 from typing import TYPE_CHECKING
 
-from pinfold.sandbox.backend import Running, arguments_of
+from pinfold.sandbox.backend import RunningCommand, arguments_of
 from pinfold.sandbox.exec_failed import Unstarted
 from pinfold.sandbox.linux.host.pen import PenGone
 from pinfold.sandbox.linux.protocol import channel
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 TIOCGPTPEER = 0x5441
 
 
-class Session(Protocol):
+class CommandSession(Protocol):
     """What a command needs of the session that it is one of."""
 
     closed: bool
@@ -61,7 +61,7 @@ class Session(Protocol):
     running: set["PennedCommand"]
     """Those under way: each is among them until it has ended and was told so."""
 
-    def next_tag(self, pen: Pen, request: Request) -> int: ...
+    def next_tag(self, pen: Pen, request: StartRequest) -> int: ...
 
     def kill(self, tag: int) -> None:
         """Ends every process of one command."""
@@ -73,10 +73,10 @@ class PennedCommand(PumpedCommand):
 
     def __init__(
         self,
-        session: Session,
+        session: CommandSession,
         pen: Pen,
         tag: int,
-        request: Request,
+        request: StartRequest,
         streams: dict[int, Stream],
         status: int,
         feed: tuple[int, bytes | int] | None,
@@ -97,7 +97,7 @@ class PennedCommand(PumpedCommand):
         self.session.running.add(self)
         self.pump.is_begun = True
 
-    def wait(self) -> Result:
+    def wait(self) -> CommandResult:
         result = self.pump.wait(self.request.output, self.pen.enforcement)
         violations = self.violations()
         return replace(result, violations=violations) if violations else result
@@ -155,7 +155,7 @@ def receive_terminal(channel: "socket.socket") -> int:
 
 class Start:
     def __init__(
-        self, session: Session, pen: Pen, request: Request, left_running: tuple[str, ...] = ()
+        self, session: CommandSession, pen: Pen, request: StartRequest, left_running: tuple[str, ...] = ()
     ) -> None:
         self.session = session
         self.pen = pen
@@ -165,14 +165,14 @@ class Start:
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
-    def send(self, environment: dict[str, str]) -> Running:
+    def send(self, environment: dict[str, str]) -> RunningCommand:
         try:
             return self._send(environment)
         finally:
             self._close(self.theirs)
             self._close(self.ours)
 
-    def _send(self, environment: dict[str, str]) -> Running:
+    def _send(self, environment: dict[str, str]) -> RunningCommand:
         request = self.request
         try:
             status = self._pipe(reads=True)
@@ -219,7 +219,7 @@ class Start:
                 self.pen.last_environment = None
                 channel.send(self.pen.control, message, tuple(self.theirs))
                 self.pen.last_environment = environment
-            except (ProcessLookupError, channel.Closed):
+            except (ProcessLookupError, channel.ChannelClosed):
                 raise PenGone("the pen is gone; nothing was run") from None
             except (OSError, ValueError) as error:
                 raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
@@ -249,7 +249,7 @@ class Start:
             self.pen.signal(0)  # is it still there? A limit is set by number
             self._tag(tag - 1)
 
-    def _not_started(self, kind: int, value: int) -> Running:
+    def _not_started(self, kind: int, value: int) -> RunningCommand:
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
             raise ConfinementError(

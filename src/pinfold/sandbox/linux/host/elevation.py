@@ -32,7 +32,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
+from pinfold.sandbox.backend import Elevation, Ruling, StartRequest, Wanted
 from pinfold.sandbox.linux.host.keeper_client import GranterClient, Keeping
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol.file_change import (
@@ -101,7 +101,7 @@ class Elevating:
         """What a warden has told of a call, by whoever read it."""
         self.alive: dict[Key, Question | None] = {}
         """Calls that somebody waits for, and the question of each, once it has one."""
-        self.requests: OrderedDict[int, Request] = OrderedDict()
+        self.requests: OrderedDict[int, StartRequest] = OrderedDict()
         """What runs, by its tag."""
         self.commands: OrderedDict[int, Command] = OrderedDict()
         """What they have asked, by the same."""
@@ -137,7 +137,7 @@ class Elevating:
             self.wardens[warden] = refusals
             self.poll.register(warden)
 
-    def began(self, tag: int, request: Request) -> None:
+    def began(self, tag: int, request: StartRequest) -> None:
         with self.lock:
             self.requests[tag] = request
             if len(self.requests) > COMMANDS:

@@ -56,7 +56,7 @@ class PidOne:
         """How many processes are left."""
         try:
             return self._exchange(tag, most)[0]
-        except (OSError, channel.Closed):
+        except (OSError, channel.ChannelClosed):
             return 0  # it is gone, and with it every process of the session
 
     def carried(self) -> dict[int, int]:
@@ -66,7 +66,7 @@ class PidOne:
                 return {}
             try:
                 _, _, data = self._exchange(0, CARRIED)
-            except (OSError, channel.Closed):
+            except (OSError, channel.ChannelClosed):
                 return {}
         return dict(TAGGED.iter_unpack(data))
 
@@ -97,7 +97,7 @@ class PidOne:
         with self._lock:
             try:
                 _, descriptors, _ = self._exchange(0, kind)
-            except channel.Closed:
+            except channel.ChannelClosed:
                 raise ConnectionRefusedError("the session has ended") from None
         if not descriptors:
             raise OSError(EMFILE, "no room for a socket of the session")

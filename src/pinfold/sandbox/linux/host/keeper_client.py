@@ -101,7 +101,7 @@ class Keeping:
                     # Whoever asked has gone: what was made ends as soon as nobody holds the way to it.
                     for descriptor in descriptors:
                         os.close(descriptor)
-            except (channel.Closed, OSError):
+            except (channel.ChannelClosed, OSError):
                 raise ConfinementError("the keeper is gone; nothing was run") from None
 
     def end(self) -> None:
@@ -147,13 +147,13 @@ class GranterClient:
         with self.lock:
             try:
                 if self.closed:
-                    raise channel.Closed
+                    raise channel.ChannelClosed
                 if self.way is None:
                     self.number, _, (self.way,) = self.keeping.ask(NewGranter())
                     self.way.settimeout(PATIENCE)
                 channel.send(self.way, request)
                 done, descriptors = channel.receive(self.way, ChangeDone)
-            except (channel.Closed, OSError, ConfinementError):
+            except (channel.ChannelClosed, OSError, ConfinementError):
                 self._end()
                 raise ConfinementError(GONE) from None
             except BaseException:

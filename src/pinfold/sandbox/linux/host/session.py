@@ -16,7 +16,16 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, SandboxLayer, Survey
+from pinfold.sandbox.backend import (
+    CommandResult,
+    Elevation,
+    Found,
+    Outside,
+    RunningCommand,
+    SandboxLayer,
+    StartRequest,
+    Survey,
+)
 from pinfold.sandbox.environment import scrub
 from pinfold.sandbox.linux.host.command import PennedCommand, Start
 from pinfold.sandbox.linux.host.init_client import PidOne
@@ -79,7 +88,7 @@ class LinuxSession:
         self.pid_one = PidOne(control)
         self.overuse: OveruseFinder | None = None
 
-    def start(self, request: Request) -> Running:
+    def start(self, request: StartRequest) -> RunningCommand:
         pen = self.pen(request.policy)
         try:
             return self._start(pen, request)
@@ -89,10 +98,10 @@ class LinuxSession:
             pen = self.pen(request.policy)
             return self._start(pen, request)
 
-    def run(self, request: Request) -> Result:
+    def run(self, request: StartRequest) -> CommandResult:
         return self.start(request).wait()
 
-    def _start(self, pen: Pen, request: Request) -> Running:
+    def _start(self, pen: Pen, request: StartRequest) -> RunningCommand:
         try:
             if self.outside and request.policy.published_ports:
                 self.outside.publish(request.policy.published_ports, self.pid_one.reach)
@@ -355,7 +364,7 @@ class LinuxSession:
         self.keeping.close(pen.number)
         pen.close()
 
-    def next_tag(self, pen: Pen, request: Request) -> int:
+    def next_tag(self, pen: Pen, request: StartRequest) -> int:
         with self.tagging:
             self.tag -= 2
             tag = self.tag

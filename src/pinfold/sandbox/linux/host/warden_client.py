@@ -73,7 +73,7 @@ class Refusals:
             # Most commands are refused nothing: to ask costs half of a read that finds nothing.
             while self.news.poll(0):
                 self._keep(channel.receive(self.warden, WardenReport)[0])
-        except channel.Closed:
+        except channel.ChannelClosed:
             self.ended = self.ended or "it said nothing"
         except OSError:
             return  # there is no more to read for now, or the pen is closed
@@ -91,7 +91,7 @@ class Refusals:
                     return channel.send(self.warden, answer, descriptors)
             except BlockingIOError:
                 _wait(self.warden, select.POLLOUT, STEP)
-            except (channel.Closed, OSError):
+            except (channel.ChannelClosed, OSError):
                 return None  # it has ended, and so has its pen
 
     def _keep(self, report: WardenReport) -> None:
@@ -131,7 +131,7 @@ class Refusals:
 
         Raises if it could not be told now. One that has ended cannot be told: its pen is given up.
         """
-        with self.lock, suppress(channel.Closed):
+        with self.lock, suppress(channel.ChannelClosed):
             try:
                 channel.send(self.warden, Hold(protected, hidden))
             except OSError as error:
@@ -145,7 +145,7 @@ class Refusals:
             self.settling = number = self.settling + 1
             try:
                 channel.send(self.warden, Settle(number))
-            except (OSError, channel.Closed):
+            except (OSError, channel.ChannelClosed):
                 return  # it has ended, or has more to hear than it can
         late = monotonic() + SETTLING
         while self.settled < number and not self.ended and not self.is_closing and monotonic() < late:

@@ -149,7 +149,7 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> NewProcess:
     """The process that a helper leaves. Nothing stays open of one that was killed meanwhile."""
     try:
         report, held, pid = first_report(ours, patience)
-    except channel.Closed:
+    except channel.ChannelClosed:
         raise BuildError("the sandbox builder exited without reporting an error") from None
     if isinstance(report, NotReady):
         raise BuildError(report.why)

@@ -80,7 +80,7 @@ def main() -> None:
             serve(keeper, host)
         finally:
             keeper.remove_groups()
-    except channel.Closed:
+    except channel.ChannelClosed:
         sys.exit(0)
 
 
@@ -225,11 +225,13 @@ class Keeper:
             _, process, way = self.builder
             self.builder = None
             os.close(process)
-            with contextlib.suppress(channel.Closed):
+            with contextlib.suppress(channel.ChannelClosed):
                 channel.send(way, plan, wardens)
                 return way
         _, way = self.begin_pen(session)
-        with contextlib.suppress(channel.Closed):  # it has ended, and what it said before is still to be read
+        with contextlib.suppress(
+            channel.ChannelClosed
+        ):  # it has ended, and what it said before is still to be read
             channel.send(way, plan, wardens)
         return way
 

@@ -39,7 +39,7 @@ _CREDENTIALS = struct.Struct("=iII")
 _INLINE, _IN_MEMORY, _ENCLOSED = b"i", b"m", b"e"
 
 
-class Closed(Exception):  # noqa: N818
+class ChannelClosed(Exception):  # noqa: N818
     """The other side is gone."""
 
 
@@ -67,7 +67,7 @@ def _send(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) ->
     try:
         send_bytes(channel, data, descriptors)
     except (BrokenPipeError, ConnectionResetError):
-        raise Closed from None
+        raise ChannelClosed from None
 
 
 def send_bytes(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
@@ -125,7 +125,7 @@ def _receive(channel: _socket.socket, size: int) -> tuple[bytes, list[int], int]
     if not data:
         for descriptor in found:
             os.close(descriptor)
-        raise Closed
+        raise ChannelClosed
     return data, list(found), sender
 
 

@@ -43,10 +43,10 @@ def end_with(work: Callable[[], None], keeper: socket.socket) -> None:
     """Runs the work and ends this process. A failure is reported first."""
     try:
         work()
-    except channel.Closed:
+    except channel.ChannelClosed:
         pass
     except BaseException as error:  # noqa: BLE001  (this process must end here in any case)
-        with contextlib.suppress(channel.Closed, OSError):
+        with contextlib.suppress(channel.ChannelClosed, OSError):
             channel.send(keeper, NotReady(words_of(error)))
     finally:
         os._exit(0)

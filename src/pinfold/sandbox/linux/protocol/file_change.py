@@ -18,7 +18,7 @@ MODE = 0o3777
 chmod (`seccomp.profile`)."""
 
 
-class DirectoryEntry(WireMessage):
+class ChangedEntry(WireMessage):
     """One path of a call, every link followed."""
 
     directory: str
@@ -36,7 +36,7 @@ class DirectoryEntry(WireMessage):
 class FileChange(WireMessage):
     operation: str
     """open, mkdir, mknod, symlink, link, rename, unlink, rmdir, truncate or chmod."""
-    entries: tuple[DirectoryEntry, ...]
+    entries: tuple[ChangedEntry, ...]
     """What changes; for a rename or a link, the source stands second."""
     numbers: tuple[int, ...]
     """Flags, mode and the like, as the call has them; of a chmod, the old mode behind the new; the caller's

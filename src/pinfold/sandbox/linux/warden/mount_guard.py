@@ -215,7 +215,7 @@ class MountGuard:
             message = channel.receive(self.host, HostOrder)
         except BlockingIOError:
             return True
-        except channel.Closed:
+        except channel.ChannelClosed:
             pass
         if message and isinstance(hold := message[0], Hold):
             self.restorer.extend(hold.protected, hold.hidden)

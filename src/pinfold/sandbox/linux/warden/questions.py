@@ -28,7 +28,7 @@ from pinfold.kernel.syscall import MACHINE, NUMBERS, number
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import GIT, Match, NameRule, components, matcher_of, split_git_path
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.file_change import DirectoryEntry, FileChange, FileId, file_id
+from pinfold.sandbox.linux.protocol.file_change import ChangedEntry, FileChange, FileId, file_id
 from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, CallWithdrawn, Denial
 from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, CREAT, Caller, as_int
 from pinfold.sandbox.linux.warden.paths import PathTarget
@@ -166,7 +166,7 @@ class PendingQuestions:
         except BlockingIOError:
             self.unsent.append(id_)
             return False
-        except (OSError, channel.Closed):
+        except (OSError, channel.ChannelClosed):
             # No host is left to ask.
             self._drop(id_).fallback(NOT_ASKED)
         return True
@@ -226,7 +226,7 @@ class PendingQuestions:
         self._drop(id_)
         try:
             channel.send(self.host, CallWithdrawn(id_))
-        except (OSError, channel.Closed):
+        except (OSError, channel.ChannelClosed):
             return  # no call waits for its answer any more
 
     def _drop(self, id_: int) -> PendingCall:
@@ -269,7 +269,7 @@ class PendingQuestions:
         text = (caller.text(caller.arguments[TARGET_AT]) or b"") if operation == "symlink" else b""
         return FileChange(operation, tuple(entries), (*numbers, caller.umask()), text)
 
-    def _entry(self, target: PathTarget, held: list[tuple[int, int]]) -> DirectoryEntry | None:
+    def _entry(self, target: PathTarget, held: list[tuple[int, int]]) -> ChangedEntry | None:
         directory = target.parent.path
         if not directory.startswith("/"):
             return None
@@ -279,9 +279,9 @@ class PendingQuestions:
             thing = self._hold(target.directory, name, held)
         except FileNotFoundError:
             thing = None
-        return DirectoryEntry(directory, parent[1:], name, thing)
+        return ChangedEntry(directory, parent[1:], name, thing)
 
-    def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> DirectoryEntry | None:
+    def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> ChangedEntry | None:
         """The entry of a file to link to: by its path, which the granter compares again."""
         directory, _, name = path.rpartition("/")
         if not path.startswith("/") or not name:
@@ -290,7 +290,7 @@ class PendingQuestions:
         found = self._hold(thing, b"", held)
         if found[0] != stat.S_IFREG:
             return None
-        return DirectoryEntry(directory or "/", (status.st_dev, status.st_ino), os.fsencode(name), found)
+        return ChangedEntry(directory or "/", (status.st_dev, status.st_ino), os.fsencode(name), found)
 
     def _hold(self, directory: int, name: bytes, held: list[tuple[int, int]]) -> FileId:
         """Keeps the inode open while the call waits, so that its number stays its own."""

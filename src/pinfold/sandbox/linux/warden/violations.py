@@ -78,7 +78,7 @@ class ViolationLog:
                 denial.asked_at,
                 rule.is_git_writes,
             )
-            with suppress(OSError, channel.Closed):
+            with suppress(OSError, channel.ChannelClosed):
                 channel.send(self.host, refused)
 
     def has_room(self, tag: int) -> bool:
@@ -86,18 +86,18 @@ class ViolationLog:
 
     def settled(self, number: int) -> None:
         """The loop answers one call at a time, so when it says this, no call is under way."""
-        with suppress(OSError, channel.Closed):
+        with suppress(OSError, channel.ChannelClosed):
             channel.send(self.host, Settled(number))
 
     def made(self, directory: int, name: bytes) -> None:
         """Reports a new file whose name hides it if the host made it. If the report is lost, the file stays
         hidden."""
-        with suppress(OSError, channel.Closed):
+        with suppress(OSError, channel.ChannelClosed):
             channel.send(self.host, EnvFileMade(*identity_of(name, directory)))
 
     def last_words(self, why: str) -> None:
         """Reports why the warden ends."""
-        with suppress(OSError, channel.Closed):
+        with suppress(OSError, channel.ChannelClosed):
             channel.send(self.host, LastWords(why))
 
     def _of(self, tag: int) -> dict[Key, int]:
