@@ -93,12 +93,12 @@ class CreateCalls:
 
     def pass_own_to_kernel(self, caller: Caller, operation: str, target: PathTarget) -> None:
         """A thing in a root is changed: the kernel answers, and a mount of its own may protect the thing."""
-        lost = target.protected_by()
-        return (
-            self.checks.pass_protected_to_kernel(caller, operation, target, lost) if lost else caller.resume()
-        )
+        protection = target.protected_by()
+        if protection:
+            return self.checks.pass_protected_to_kernel(caller, operation, target, protection)
+        return caller.resume()
 
-    def followed(self, target: PathTarget) -> PathTarget | None:
+    def follow_links(self, target: PathTarget) -> PathTarget | None:
         """Where the links at the end of a path lead; None if they lead nowhere."""
         found: PathTarget | None = target
         for _ in range(MOST_LINKS):
@@ -157,13 +157,13 @@ class CreateCalls:
             return self._link_elsewhere(caller, (old[0], source), target, flags)
         if flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH):
             return caller.refuse(errno.EINVAL)
-        thing = self._thing(caller, old[0], source, flags)
+        thing = self._open_source(caller, old[0], source, flags)
         if thing < 0:
             return caller.refuse(-thing)
         origin = self.paths.path_of(thing)
         matches = self.matcher.matches(origin) if origin.startswith("/") else ()
-        if lost := reached(matches):
-            return self.checks.refuse(caller, "link", origin, lost, (origin, thing), target)
+        if protection := reached(matches):
+            return self.checks.refuse(caller, "link", origin, protection, (origin, thing), target)
         if self.check(caller, "link", target, other=(origin, thing)) or not caller.is_waiting():
             return None
         linkat(self.paths.own_fds, b"%d" % thing, target.directory, target.name, AT_SYMLINK_FOLLOW)
@@ -173,17 +173,17 @@ class CreateCalls:
     def _link_elsewhere(
         self, caller: Caller, source: tuple[int, bytes], target: PathTarget, flags: int
     ) -> None:
-        thing = self._thing(caller, *source, flags)
+        thing = self._open_source(caller, *source, flags)
         if thing < 0:
             return caller.resume()  # nothing exists to be linked, whatever may be written there
         return self.checks.pass_to_kernel(caller, "link", target, (self.paths.path_of(thing), thing))
 
-    def _thing(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
+    def _open_source(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
         """What a link should lead to, as a descriptor; -errno if there is none."""
         number = base if not path and flags & AT_EMPTY_PATH else _own_descriptor(path, flags)
         if number is None:
             follow = 0 if flags & AT_SYMLINK_FOLLOW else os.O_NOFOLLOW
-            return self.paths.thing(caller, base, path, os.O_PATH | follow)
+            return self.paths.open_path(caller, base, path, os.O_PATH | follow)
         try:
             found = caller.descriptor(number)
         except OSError as error:
@@ -255,9 +255,9 @@ class CreateCalls:
             return caller.resume()
         if source.status() is None:
             return caller.resume()
-        lost = reached((*source.matches(), *target.matches()))
+        protection = reached((*source.matches(), *target.matches()))
         outside = source if target.parent.warden_creates else target
-        return self.checks.pass_to_kernel(caller, "rename", outside, source, target, lost)
+        return self.checks.pass_to_kernel(caller, "rename", outside, source, target, protection)
 
     def is_ready(self, caller: Caller, mode: int) -> bool:
         """Adopts the caller's umask if it matters; False if the caller has ended."""

@@ -77,7 +77,7 @@ class ModifyCalls:
             return caller.resume()
         target = self.create.paths.find(caller, base, path)
         if target and follow:
-            target = self.create.followed(target)
+            target = self.create.follow_links(target)
         if target is None or target.parent.caller_creates or target.status() is None:
             return caller.resume()
         if self.create.checks.is_exempt(caller, operation, target):
@@ -100,7 +100,7 @@ class ModifyCalls:
         if path and not self.create.is_plain(caller, base, path):
             target = self.create.paths.find(caller, base, path)
             if target and follow:
-                target = self.create.followed(target)
+                target = self.create.follow_links(target)
         if target and not target.parent.warden_creates and self._is_closed_by_pen(target, os.W_OK):
             self.create.checks.record(caller, operation, target.path, OUTSIDE)
         caller.resume()
@@ -111,7 +111,7 @@ class ModifyCalls:
             return caller.resume()
         target = self.create.paths.find(caller, base, path)
         if target and not flags & AT_SYMLINK_NOFOLLOW:
-            target = self.create.followed(target)
+            target = self.create.follow_links(target)
         if target and self._may_become_writable(caller, target, mode & MODES):
             return caller.succeed()
         return caller.resume()
@@ -131,8 +131,10 @@ class ModifyCalls:
         questions = self.create.checks.questions
         if questions is None or target.parent.caller_creates or target.status() is None:
             return False
-        lost = target.protected_by()
-        if not questions.is_askable(lost, target.path) or (target.parent.warden_creates and not lost):
+        protection = target.protected_by()
+        if not questions.is_askable(protection, target.path) or (
+            target.parent.warden_creates and not protection
+        ):
             return False
         # The kernel checks the mount last: EROFS means that the user's own rights suffice.
         return access_error(target.directory, target.name, mode) == errno.EROFS

@@ -47,7 +47,7 @@ class OpenCalls:
         self.paths = create.paths
         self.checks = create.checks
         self.check = create.check
-        self.protection = tuple(os.fsencode(f"{path}/") for path in (*plan.watched, *plan.free))
+        self.writable = tuple(os.fsencode(f"{path}/") for path in (*plan.watched, *plan.free))
         plain = [os.fsencode(rule.name) for rule in rules if not rule.name.startswith(".")]
         self.marks = frozenset(name.partition(b"/")[0] for name in plain if name[0] != SLASH)
         self.marked = tuple(name.removeprefix(b"*") for name in plain if name.startswith((b"/", b"*.")))
@@ -72,7 +72,7 @@ class OpenCalls:
         if not path or path.endswith(b"/"):
             return caller.resume()
         makes = flags & os.O_CREAT and not flags & NEVER_CREATES
-        if path[0] == SLASH and not path.startswith(self.protection):
+        if path[0] == SLASH and not path.startswith(self.writable):
             if path.startswith(DEVICES):
                 return caller.resume()
             if not makes:
@@ -158,7 +158,7 @@ class OpenCalls:
         """Handles a call that makes no name. The kernel alone decides, unless a person may be asked first."""
         target = self.paths.find(caller, base, path)
         if target and self.checks.sees_all_changes and not flags & NAMES_IT_ALONE:
-            target = self.create.followed(target)
+            target = self.create.follow_links(target)
         if target is None or target.status() is None:
             return caller.resume()
         if target.parent.warden_creates:
@@ -168,7 +168,7 @@ class OpenCalls:
     def _open_elsewhere(self, caller: Caller, target: PathTarget | None, flags: int) -> None:
         """Handles a call that may make a name in a directory where the warden makes none."""
         if target and self.checks.sees_all_changes and not flags & NAMES_IT_ALONE:
-            target = self.create.followed(target)
+            target = self.create.follow_links(target)
         if target is None or (flags & os.O_EXCL and target.status()):
             return caller.resume()
         return self.checks.pass_to_kernel(caller, "open", target)

@@ -80,9 +80,9 @@ class PlanPaths(NamedTuple):
         return any(_within(path, root) for root in self.watched) and not self.caller_creates_in(path)
 
     def caller_creates_in(self, path: str) -> bool:
-        if not any(_within(path, parent) for parent in self.free):
+        if not any(_within(path, each) for each in self.free):
             return False
-        return not any(_within(path, parent) for parent in self.read_only)
+        return not any(_within(path, each) for each in self.read_only)
 
 
 class ParentDirectory(NamedTuple):
@@ -232,10 +232,10 @@ class PathResolver:
 
     def directory(self, caller: Caller, base: int, path: bytes) -> PathTarget | None:
         """The directory that a path names, as the target of an empty name in it."""
-        found = self.thing(caller, base, path, DIRECTORY)
+        found = self.open_path(caller, base, path, DIRECTORY)
         return None if found < 0 else self._target(found, b"")
 
-    def thing(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
+    def open_path(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
         """What a path leads to, as an O_PATH descriptor; -errno if it leads nowhere."""
         start = AT_FDCWD if path.startswith(b"/") else caller.directory(base)
         if start >= 0:

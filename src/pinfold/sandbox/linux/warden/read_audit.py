@@ -74,7 +74,7 @@ class ReadAudit:
         while path.strip(b"/") not in (b"", b".", b".."):
             target = self.create.paths.walk(start, path)
             if target and not rest:
-                target = self.create.followed(target)
+                target = self.create.follow_links(target)
             if target:
                 return "/".join((target.path, *reversed(rest)))
             head, slash, name = path.rstrip(b"/").rpartition(b"/")

@@ -22,7 +22,7 @@ from pinfold.model.protected_names import GIT, Match, Matches, NameMatcher, Name
 from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import PathTarget
-from pinfold.sandbox.linux.warden.questions import PendingQuestions
+from pinfold.sandbox.linux.warden.questions import Fallback, PendingQuestions
 from pinfold.sandbox.linux.warden.violations import NOT_ASKED, ViolationLog
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
@@ -118,11 +118,11 @@ class NameCheck:
             caller.refuse(_why_missing(source, target))
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        lost = source.protected_by()
-        if lost is None and directory:
-            lost = protected_inside(self.matcher, source, source)
-        if lost:
-            self.refuse(caller, "rename", source, lost, onto=target)
+        protection = source.protected_by()
+        if protection is None and directory:
+            protection = protected_inside(self.matcher, source, source)
+        if protection:
+            self.refuse(caller, "rename", source, protection, onto=target)
             return True
         if directory and (gained := protected_inside(self.matcher, source, target)):
             self.refuse(caller, "rename", target, gained)
@@ -149,14 +149,10 @@ class NameCheck:
                 self.record(caller, operation, path, OUTSIDE, denial)
             caller.resume()
 
-        closed = not parent.caller_creates and not parent.warden_creates
-        if (
-            closed
-            and self.questions
-            and self.questions.ask(caller, operation, onto or target, fall_back, match, source)
-        ):
-            return
-        fall_back(NOT_ASKED)
+        if parent.caller_creates or parent.warden_creates:
+            fall_back(NOT_ASKED)
+        else:
+            self._ask(caller, operation, onto or target, fall_back, match, source)
 
     def pass_protected_to_kernel(
         self, caller: Caller, operation: str, target: PathTarget, match: Match
@@ -168,9 +164,7 @@ class NameCheck:
             self.record(caller, operation, path, match.rule, denial)
             caller.resume()
 
-        if self.questions and self.questions.ask(caller, operation, target, fall_back, match):
-            return
-        fall_back(NOT_ASKED)
+        self._ask(caller, operation, target, fall_back, match)
 
     def refuse(
         self,
@@ -188,24 +182,31 @@ class NameCheck:
             caller.refuse(errno.EEXIST)
             return
         path = target if isinstance(target, str) else target.path
-        error = (
-            HELD
-            if operation == "rename" and isinstance(target, PathTarget) and target.status()
-            else PROTECTED
-        )
+        is_moved = operation == "rename" and isinstance(target, PathTarget) and target.status()
+        error = HELD if is_moved else PROTECTED
 
         def refuse(denial: Denial) -> None:
             self.record(caller, operation, path, match.rule, denial)
             caller.refuse(error)
 
         origin = target if onto and isinstance(target, PathTarget) else source
-        if (
-            self.questions
-            and destination
-            and self.questions.ask(caller, operation, destination, refuse, match, origin)
-        ):
-            return
-        refuse(NOT_ASKED)
+        if destination:
+            self._ask(caller, operation, destination, refuse, match, origin)
+        else:
+            refuse(NOT_ASKED)
+
+    def _ask(
+        self,
+        caller: Caller,
+        operation: str,
+        target: PathTarget,
+        fallback: Fallback,
+        match: Match | None,
+        source: PathTarget | HeldFile | None = None,
+    ) -> None:
+        """Holds the call until a person has answered, or answers it by the fallback at once."""
+        if not (self.questions and self.questions.ask(caller, operation, target, fallback, match, source)):
+            fallback(NOT_ASKED)
 
     def record(
         self, caller: Caller, operation: str, path: str, rule: NameRule, denial: Denial = NOT_ASKED
