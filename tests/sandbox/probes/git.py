@@ -1,4 +1,4 @@
-"""What git can do in a pen whose protected names are surveyed, and what nobody can make of it."""
+"""What git can do in a pen with protected names, and that no command can misuse it."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def everyday_work_in_a_plain_repository() -> None:
 
 
 def closes(directory: str, bench: Bench, where: str) -> None:
-    """What in a git directory would make git run something, or lead it elsewhere, cannot be had."""
+    """No file in a git directory that makes git run something, or lead it elsewhere, can be made."""
     at = os.path.abspath(directory)
     cwd = os.path.abspath(where)
     before = {name: read(f"{at}/{name}") for name in ("config", "commondir", "gitdir")}
@@ -257,7 +257,7 @@ cd .. && git clone -q new copy && git -C copy log --oneline && git -C copy fetch
 """
     text = bench.out(script)
     assert "branch.follow.merge=refs/heads/topic" in text and "user.name=B" in text
-    # Git's trial of modes fails in a pen; what it writes down of it is true all the same.
+    # Git's test of file modes fails in a pen; what it records of it is still true.
     for where in ("new", "copy"):
         assert git("config", "core.fileMode", cwd=where) == "true\n"
     bench.out("git -C copy config core.fileMode false")
@@ -271,7 +271,7 @@ cd .. && git clone -q new copy && git -C copy log --oneline && git -C copy fetch
     assert not [name for name in listing() if "lock" in name or "pinfold" in name]
     for where in ("new", "copy"):
         closes(f"{where}/.git", bench, where)
-        # The same holds for the next pen.
+        # The next pen behaves the same.
         bench.session.close_idle(1e-9)
         closes(f"{where}/.git", bench, where)
 
@@ -308,7 +308,7 @@ def configuration_that_runs_something_is_refused() -> None:
 
 
 def a_configuration_that_is_held_open_is_not_taken() -> None:
-    """Whoever wrote the lock file, and every name it has, keeps nothing of the configuration."""
+    """The program that wrote the lock file, and every name of that file, has no hold on the configuration."""
     bench = Bench()
     script = """
 import os, subprocess
@@ -400,7 +400,7 @@ RACES = (
 
 
 def nobody_gets_hold_of_a_configuration_while_it_is_born() -> None:
-    """A program that opens each new configuration as soon as it can, to write it later."""
+    """A program opens each new configuration as soon as it can, to write it later."""
     bench = Bench()
     for flags, opens in RACES:
         race_for(25, bench, WRITING, flags, opens, makers=bench)
@@ -475,12 +475,12 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
             os.kill(bench.backend.keeping.pid, signal.SIGKILL)
             with suppress(ConfinementError):
                 command.wait()
-            # A pid 1 is gone when all in its namespace are.
+            # Pid 1 is gone once all processes of its namespace are.
             wait_until(lambda: not os.path.exists(f"/proc/{bench.session.pid}"))
         else:
             command.cancel()
             command.wait()
-        # What git itself leaves when it is killed; a call of its that the warden had begun may end only now.
+        # Files that git leaves when it is killed; a call that the warden had begun may end only now.
         with suppress(FileNotFoundError):
             os.unlink("one/.git/config.lock")
         assert git("config", "user.email", cwd="one") == "a@b\n"

@@ -1,4 +1,4 @@
-"""Prints what the making of names answers. Run bare and in a pen, it must print the same."""
+"""Prints the answers to calls that make names. Run bare and in a pen, it must print the same."""
 
 import ctypes
 import errno
@@ -90,11 +90,11 @@ def main() -> None:
     number = libc.open(b"plain", c | w, 0o644)
     say("close-on-exec", os.get_inheritable, number)
     os.close(number)
-    # where things are not as they should be
+    # things are not as they should be
     with open("file", "w") as file:
         file.write("text")
     os.mkdir("dir")
-    # Bare, root would not care.
+    # Without a pen, root would not be stopped.
     os.mkdir("closed", 0o755 if os.getuid() == 0 else 0o555)
     for path in (
         "",
@@ -123,7 +123,7 @@ def main() -> None:
         say(f"link to {path[:20]!r}", os.link, "file", path)
         say(f"mkfifo {path[:20]!r}", os.mkfifo, path)
     print(sorted(os.listdir(".")))
-    # what is there already, and cannot be opened as it is
+    # what exists already, and cannot be opened as it is
     os.mkfifo("pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("bound")

@@ -1,7 +1,7 @@
-"""What holds of names in a pen: each function runs in a child of the tests, as root and as an ordinary user.
+"""Names in a pen: each function runs in a child of the tests, as root and as an ordinary user.
 
-Attackers are Python programs of their own, run inside. Those that race have a second thread that swaps what
-the first one's calls point at, as fast as it can.
+Attackers are Python programs, run inside. Those that race have a second thread that swaps what the first
+one's calls lead to, as fast as it can.
 """
 
 import os
@@ -37,13 +37,13 @@ def exchange(one, two):
 
 
 def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more: object) -> CommandResult:
-    """What became of a program that must end well."""
+    """The result of a program that must succeed."""
     result = bench.run([PYTHON, "-c", PRELUDE + program], policy, **more)
     assert result.exit_code == 0, result
     return result
 
 
-# what is made is made as ever
+# names are made as without a pen
 
 
 def names_are_made_as_without_a_pen() -> None:
@@ -106,7 +106,7 @@ for number in range(int(sys.argv[2])):
 
 
 def what_is_made_can_be_run_at_once() -> None:
-    """Nobody else has it open by then, or locked (`caller`)."""
+    """No other process has it open by then, or locked (`notification.Caller`)."""
     bench = Bench()
     done = bench.run([PYTHON, "-c", RUN_AT_ONCE, os.getcwd(), "100"])
     assert done.exit_code == 0, done.stderr
@@ -139,7 +139,7 @@ def tools_that_may_be_missing_work() -> None:
 
 
 def a_root_among_private_places_is_watched() -> None:
-    """Landlock cannot take back in a root what it grants above it: then nothing above it has that either."""
+    """Landlock cannot withdraw in a root what it grants above it. So nothing above it grants that either."""
     for place in ("/dev/shm", "/tmp"):
         work = f"{place}/pinfold-{os.getpid()}"
         os.mkdir(work)
@@ -218,9 +218,9 @@ assert os.listdir(".") == []
     )
 
 
-def what_others_make_or_take_away_meanwhile_is_no_refusal() -> None:
-    """Lock files that come and go, and directories that many make at once: whoever is late hears what is so,
-    and never that it may not."""
+def concurrent_changes_are_not_reported_as_denials() -> None:
+    """Lock files that come and go, and directories that many make at once: a call that comes too late gets
+    the true error, and never a denial."""
     python(
         Bench(),
         """
@@ -271,7 +271,7 @@ for actions in contests:
 
 
 def processors_stay_as_they_were() -> None:
-    """Callers are kept on the warden's processor for a moment: neither they nor their children notice."""
+    """Callers are pinned to the warden's processor for a moment: neither they nor their children notice."""
     bench = Bench()
     python(bench, """
 import resource, subprocess
@@ -331,7 +331,7 @@ def the_warden_keeps_no_descriptors() -> None:
         bench.out("for n in $(seq 300); do : > f$n; mkdir d$n/x; ln -s q l$n; mv f$n g$n; : > /no/x; done"
                   " 2>/dev/null; rm -rf g* l*")  # fmt: skip
     after = len(os.listdir(f"/proc/{warden}/fd"))
-    # What tells the umasks of some callers and where they are is kept open.
+    # Some callers' status files and directory links stay open.
     assert after <= before + 32 + 32, (before, after)
 
 
@@ -536,7 +536,7 @@ def races_make_no_protected_name() -> None:
 
 
 def races_by_links_and_directories_make_no_protected_name() -> None:
-    """The path stays; what it leads to is swapped: a link to two directories, a directory renamed."""
+    """The path stays; what it leads to is swapped: a link between two directories, a renamed directory."""
     os.makedirs("safe")
     os.makedirs("repo/.git")
     os.symlink("safe", "way")
@@ -616,7 +616,7 @@ print(made)
     assert int(moved.stdout) > 100, moved
 
 
-# the end
+# the end of a warden
 
 
 def warden_death_closes() -> None:
@@ -661,7 +661,7 @@ def wardens_end_with_their_pens() -> None:
     left = bench.out("sleep 1001 >/dev/null & echo $!").strip()
     (warden,) = wardens_of(bench.session.keeping.pid)
     bench.session.close_idle(1e-9)
-    # What was left running still makes names.
+    # Processes that were left running still make names.
     assert is_alive(warden)
     bench.out(f"kill {left}")
     wait_until(lambda: not is_alive(warden))
@@ -678,7 +678,7 @@ def what_is_left_running_goes_on_making_names() -> None:
     wait_until(lambda: os.path.exists("f20"))
 
 
-# what was refused is told
+# denials are reported
 
 
 def violations_are_told() -> None:

@@ -101,7 +101,7 @@ while True:
 
 
 def no_command_takes_away_what_tells_of_it() -> None:
-    """Of queues of events a user has so many, for all programs: what commands have of them is bounded."""
+    """A user has a limited number of inotify queues for all programs: commands get only some of them."""
     session = opened_with_secrets()
     work = os.getcwd()
     write("watch.py", WATCHERS)
@@ -137,7 +137,7 @@ def restores_what_is_undone(
     count, longest, is_open, *spans = text.split()
     print(f"replacements, seen {count} times, for {float(longest) * 1000:.2f} ms at most", spans)
     assert is_open == "False", text
-    assert float(longest) < 5, text  # some 0.3 ms on a machine that is not busy
+    assert float(longest) < 5, text  # some 0.3 ms on an idle machine
 
 
 KEPT = """
@@ -189,8 +189,8 @@ print(max(calls), flush=True)
 
 
 def a_call_that_takes_long_keeps_nothing_else_waiting() -> None:
-    """The warden reads a path where other threads of the program hold the lock of its memory nearly all the
-    time. Meanwhile the host goes on replacing what is hidden, and other wardens lock moves."""
+    """The warden reads a path while other threads of the program hold the lock of its memory nearly all the
+    time. Meanwhile the host goes on replacing hidden files, and other wardens lock renames."""
     session = opened_with_secrets()
     write("kept.py", KEPT)
     command = session.start(StartRequest("/usr/bin/python3 kept.py", POLICY, os.getcwd(), timeout=80))
@@ -220,7 +220,7 @@ def a_call_that_takes_long_keeps_nothing_else_waiting() -> None:
 
 
 TRIES = "for name in last first; do while echo > $name; do sleep 0.02; done; done"
-"""Until each of them is held: it takes the warden a moment to get to what it was told."""
+"""Until each of them is held: the warden needs a moment to handle the message."""
 
 
 def a_warden_that_cannot_be_told_is_told_again() -> None:
@@ -279,7 +279,7 @@ def a_warden_hears_of_each_thing_once() -> None:
     session = backend.open_session([work], lambda _: Found(tuple(names[:600])))
     command = session.start(StartRequest("sleep 1000", POLICY, work))
     pen = session.pens[0][1]
-    # Heard here instead of by the warden.
+    # Read here instead of by the warden.
     wardens, pen.refusals = pen.refusals, Refusals((ends := channel.pair())[0])
     with ends[1] as heard:
         heard.setblocking(False)

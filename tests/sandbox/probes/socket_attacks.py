@@ -1,4 +1,4 @@
-"""What sockets must not do inside a pen: each is run in a child, as root and as an ordinary user."""
+"""What sockets must not do inside a pen: each function runs in a child, as root and as an ordinary user."""
 
 import os
 import socket
@@ -188,7 +188,7 @@ mine = socket.socket(socket.AF_UNIX); mine.bind("/tmp/mine"); mine.listen(10000)
 """
 
 
-def a_path_swapped_during_connect_reaches_nobody() -> None:
+def a_path_swapped_during_connect_reaches_no_host_socket() -> None:
     with host() as outside:
         victim = outside.serve(f"{os.environ['HOME']}/victim")
         bench = Bench()
@@ -221,7 +221,7 @@ print(made)
         assert not outside.reached()
 
 
-def a_descriptor_swapped_during_connect_reaches_nobody() -> None:
+def a_descriptor_swapped_during_connect_reaches_no_host_socket() -> None:
     with host() as outside:
         victim = outside.serve(f"{os.environ['HOME']}/victim")
         bench = Bench()
@@ -316,7 +316,8 @@ print(made)
 
 
 def a_pen_does_not_act_by_way_of_another() -> None:
-    """Another pen of the session may write more; its processes are not in /proc, whatever their numbers."""
+    """Another pen of the session may write more; its processes are not visible in /proc, whatever their
+    ids."""
     bench = Bench()
     server = """
 import os, socket, time
@@ -342,7 +343,7 @@ for way in ("root" + os.getcwd(), "cwd"):
 
 
 def paths_of_descriptors_lead_nowhere_else() -> None:
-    """What looks like a path of one is the program's to spell, and is walked as any path is."""
+    """A path that looks like a descriptor's is the program's own text, and is walked like any path."""
     bench = Bench()
     program = f"""
 import errno, os, socket, sys
@@ -361,7 +362,7 @@ for start in ("/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"):
 
 
 def numbers_that_no_descriptor_has_leave_nothing_open() -> None:
-    """A socket that somebody has open still does not end for its other side."""
+    """A socket that another process has open does not end for its other side."""
     bench = Bench()
     program = """
 import ctypes, socket

@@ -1,6 +1,6 @@
-"""A program that makes every odd connect and bind it can think of, and says what each was answered.
+"""Makes every odd connect and bind, and prints each answer.
 
-Run bare and in a pen, in an empty directory each: the two must say the same.
+Run bare and in a pen, each in an empty directory: both must print the same.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""What works with sockets inside a pen: each is run in a child, as root and as an ordinary user."""
+"""What works with sockets inside a pen: each function runs in a child, as root and as an ordinary user."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ def python(bench: Bench, program: str, *arguments: str, policy: SandboxPolicy = 
 
 
 def wardens() -> list[int]:
-    """Those of the keepers that we started."""
+    """The wardens of the keepers that we started."""
     benches = [each for each in OPEN if isinstance(each, Bench)]
     keepers = {bench.backend.keeping.pid for bench in benches if bench.backend.keeping}
     return [warden for keeper in keepers for warden in wardens_of(keeper)]
@@ -251,7 +251,7 @@ def odd_calls_are_answered_as_the_kernel_would() -> None:
         done = subprocess.run([PYTHON, "-c", program], cwd=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     outside = done.stdout.splitlines()
-    if os.geteuid() == 0:  # whose directory / is not, inside
+    if os.geteuid() == 0:  # a user whose directory / is not, inside
         outside = [line.replace("ECONNREFUSED", "EACCES") if "b'/' " in line else line for line in outside]
     differ = [pair for pair in zip(outside, inside, strict=True) if pair[0] != pair[1]]
     assert not differ, differ
@@ -273,7 +273,7 @@ time.sleep(0.3)
 """
 
 
-def connects_that_wait_hold_up_nobody() -> None:
+def waiting_connects_do_not_block_others() -> None:
     bench = Bench()
     program = f"""
 import os, statistics, time
@@ -345,7 +345,7 @@ print(len(kept))
 
 
 def threads_of_the_warden_run_anywhere() -> None:
-    """Those too that begin while it stays on one processor, near a caller."""
+    """Also threads that start while the warden stays on one processor, near a caller."""
     bench = Bench()
     program = """
 import os, socket
@@ -396,7 +396,7 @@ for number in range(int(sys.argv[1])):
 
 
 def descriptors_of(pid: int) -> int:
-    """How many it has; for those who may not look, how many there is room for."""
+    """How many it has; if we may not look, how many it may have."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))
     except PermissionError:
