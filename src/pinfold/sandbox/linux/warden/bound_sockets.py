@@ -49,6 +49,8 @@ def identity_of(descriptor: int) -> InodeKey:
 
 
 class BoundSockets:
+    """The sockets that commands of this pen have bound to paths."""
+
     def __init__(self, room: int, descriptors: int) -> None:
         self.room = room
         """The directory that the session's wardens share."""
@@ -130,6 +132,8 @@ TRIES = 8
 
 
 class AbstractNames:
+    """The abstract names that belong to this pen."""
+
     def __init__(self, is_waited_for: Callable[[bytes], bool]) -> None:
         """`is_waited_for`: whether a connect to the name is waiting, which will look for it anew."""
         self.is_waited_for = is_waited_for

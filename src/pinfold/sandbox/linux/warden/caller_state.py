@@ -123,6 +123,8 @@ def start_of(pid: int, descriptor: int) -> bytes:
 
 
 class CallerDirectories:
+    """Reads where callers' relative paths start."""
+
     def __init__(self, proc: int) -> None:
         """`proc`: the host's /proc, where callers are known."""
         self.proc = proc

@@ -118,7 +118,7 @@ class PendingConnect:
             patience = MOMENT if is_nonblocking(self.sock) else send_timeout(self.sock)
             self.deadline = time.monotonic() + patience if patience > 0 else None
         self.listener: LoopbackListener | None = None
-        """Accepts the caller's connection, once that was tried."""
+        """Listens for the caller's connection, once that was tried."""
         self.ours: socket.socket | None = None
         """Our side, if the caller got its connection before the answer."""
 

@@ -50,6 +50,8 @@ TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.
 
 
 class MountRestorer:
+    """The read-only and empty mounts of the pen, and how to restore them."""
+
     def __init__(self, proc: int, operations: Operations, queue: int) -> None:
         """`proc`: the host's /proc, where we are known; `queue`: an inotify queue, or -1."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
@@ -160,6 +162,8 @@ HostMessage = tuple[HostOrder, list[int]]
 
 
 class MountGuard:
+    """The thread: restores mounts, answers other wardens, and queues messages of the host for the loop."""
+
     def __init__(self, host: socket.socket, restorer: MountRestorer, peers: PeerWardens) -> None:
         self.host = host
         self.restorer = restorer

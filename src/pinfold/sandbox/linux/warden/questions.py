@@ -109,7 +109,7 @@ class PendingQuestions:
         other = source.path if isinstance(source, PathTarget) else source[0] if source else ""
         if len(self.pending) >= MOST or not self.is_askable(match, target.path, other):
             return False
-        if operation == "mkdir" and match and match.rule.is_git_writes and _is_repositorys(target):
+        if operation == "mkdir" and match and match.rule.is_git_writes and _belongs_to_repository(target):
             # A new repository would need a question for each of its hooks and its configuration. The call
             # fails, and one question follows: whether the command may run again with git writes, which are
             # checked.
@@ -256,7 +256,7 @@ class PendingQuestions:
                 return None
             entries.append(other)
         elif source:
-            other = self._linked(*source, held)
+            other = self._linked_entry(*source, held)
             if other is None:
                 return None
             entries.append(other)
@@ -281,7 +281,7 @@ class PendingQuestions:
             thing = None
         return ChangedEntry(directory, parent[1:], name, thing)
 
-    def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> ChangedEntry | None:
+    def _linked_entry(self, path: str, thing: int, held: list[tuple[int, int]]) -> ChangedEntry | None:
         """The entry of a file to link to: by its path, which the granter compares again."""
         directory, _, name = path.rpartition("/")
         if not path.startswith("/") or not name:
@@ -319,7 +319,7 @@ class PendingQuestions:
                 del self.held[inode]
 
 
-def _is_repositorys(target: PathTarget) -> bool:
+def _belongs_to_repository(target: PathTarget) -> bool:
     """Whether the directory would belong to a repository: a `.git`, or a submodule's directory in one."""
     if not target.parent.protection:
         return target.key == GIT
