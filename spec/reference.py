@@ -38,7 +38,7 @@ class Situation(NamedTuple):
     asks_for_more: bool = False
     # the settings
     mode: Literal["ask_every_time", "use_allowlist", "run_everything"] = "use_allowlist"
-    fence_is_on: bool = True
+    sandbox_is_on: bool = True
     auto_allow: bool = True
     allow_unsandboxed: bool = True
     if_unavailable: Literal["refuse", "ask", "run"] = "refuse"
@@ -50,17 +50,17 @@ class Situation(NamedTuple):
     administrator_forbids_run_everything: bool = False
     # the world
     hook_says: Literal["nothing", "ask", "deny"] = "nothing"
-    fence_is_available: bool = True
+    sandbox_is_available: bool = True
     is_superuser: bool = False
-    is_really_inside_a_fence: bool = False
+    is_really_inside_a_sandbox: bool = False
 
 
-def wants_fence(s: Situation) -> bool:
-    return s.fence_is_on and not (s.asks_bypass and s.allow_unsandboxed) and not s.is_wholly_excluded
+def wants_sandbox(s: Situation) -> bool:
+    return s.sandbox_is_on and not (s.asks_bypass and s.allow_unsandboxed) and not s.is_wholly_excluded
 
 
-def is_fenced(s: Situation) -> bool:
-    return wants_fence(s) and not s.is_empty and (s.fence_is_available or s.if_unavailable == "refuse")
+def is_sandboxed(s: Situation) -> bool:
+    return wants_sandbox(s) and not s.is_empty and (s.sandbox_is_available or s.if_unavailable == "refuse")
 
 
 def runs_everything(s: Situation) -> bool:
@@ -68,23 +68,23 @@ def runs_everything(s: Situation) -> bool:
 
 
 def verdict(s: Situation) -> Verdict:
-    fenced = is_fenced(s)
-    runs_freely = wants_fence(s) and s.fence_is_available and s.auto_allow
+    fenced = is_sandboxed(s)
+    runs_freely = wants_sandbox(s) and s.sandbox_is_available and s.auto_allow
 
     # Every deny is looked for before any ask.
     if s.has_nul or s.is_late or s.matches_deny or s.hook_says == "deny":
         return "deny"
     if s.may_run_anything and s.has_deny_rules:
         return "deny"
-    if wants_fence(s) and not s.fence_is_available and s.if_unavailable != "run":
+    if wants_sandbox(s) and not s.sandbox_is_available and s.if_unavailable != "run":
         return "deny" if s.if_unavailable == "refuse" else "ask"
 
     # What nothing lifts.
     if s.is_too_long or s.is_ruinous or s.changes_pinfold or s.asks_for_more:
         return "ask"
-    if s.fence_is_on and s.asks_bypass and s.allow_unsandboxed:
+    if s.sandbox_is_on and s.asks_bypass and s.allow_unsandboxed:
         return "ask"
-    if s.is_superuser and s.mode == "run_everything" and not fenced and not s.is_really_inside_a_fence:
+    if s.is_superuser and s.mode == "run_everything" and not fenced and not s.is_really_inside_a_sandbox:
         return "ask"
     if s.administrator_disabled_auto_run or s.mode == "ask_every_time" or s.hook_says == "ask":
         return "ask"

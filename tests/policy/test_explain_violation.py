@@ -8,7 +8,7 @@ from pinfold.model.locations import Origin
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings, TmpAccess
 from pinfold.model.violation import Violation
-from pinfold.policy.explain_violation import explained, heard, is_ignored, sufficient
+from pinfold.policy.explain_violation import drop_closed_ports, explained, is_ignored, sufficient_policy
 
 SETTINGS = Settings(
     filesystem=FilesystemSettings(protect=("kept",)),
@@ -71,11 +71,11 @@ def test_what_git_would_write_outside_waits_for_its_writes() -> None:
     file = refused("open", "/m/.git/worktrees/x/index.lock", why="it is outside the writable directories")
 
     def told(each: Violation, policy: SandboxPolicy = policy) -> Violation:
-        return explained(each, Settings(), "", policy, ("/w",), is_gits=lambda path: path == file.path)
+        return explained(each, Settings(), "", policy, ("/w",), is_git_file=lambda path: path == file.path)
 
     assert told(file).is_git_writes and told(file).why == "git writes are blocked"
     assert told(file).remedy == "set `filesystem.git_writes = true`"
-    assert sufficient((told(file),), lambda _: True) == SandboxPolicy(block_git_writes=False)
+    assert sufficient_policy((told(file),), lambda _: True) == SandboxPolicy(block_git_writes=False)
     for other in (
         replace(file, path="/m/x"),
         replace(file, answered="the person at the terminal said no"),
@@ -188,7 +188,7 @@ def test_a_network_that_is_off_is_named() -> None:
 def test_a_loopback_where_nobody_listens_is_told_if_the_machine_has_a_listener() -> None:
     one, other = (refused("connect", f"localhost:{port}", code=ViolationCode.UNHEARD) for port in (1, 2))
     write = refused("open", "/o/x")
-    told = list(heard((one, write, other), lambda port: port == 2))
+    told = list(drop_closed_ports((one, write, other), lambda port: port == 2))
     assert [(each.path, each.code) for each in told] == [
         ("/o/x", ViolationCode.OUTSIDE),
         ("localhost:2", ViolationCode.HEARD_OUTSIDE),
@@ -258,16 +258,16 @@ def test_what_would_have_been_enough() -> None:
         refused("connect", "/run/x.sock"),
         GIT_WRITES,
     )
-    policy = sufficient(every, there)
+    policy = sufficient_policy(every, there)
     assert policy is not None
     assert policy.additional_readwrite_paths == ("/o/old", "/p")
     assert policy.network.allow == ("x.example:443",) and policy.unix_sockets == ("/run/x.sock",)
     assert policy.block_git_writes is False
     # A new name beside it needs the directory.
-    assert sufficient((refused("open", "/o/new"),), there) == SandboxPolicy(
+    assert sufficient_policy((refused("open", "/o/new"),), there) == SandboxPolicy(
         additional_readwrite_paths=("/o",)
     )
     # What no policy adds is not made up for by the rest.
     for other in (refused("open", "/w/.vscode/x", ".vscode"), refused("open", "/x", grantable=False)):
-        assert sufficient((*every, other), there) is None
-    assert sufficient((), there) is None
+        assert sufficient_policy((*every, other), there) is None
+    assert sufficient_policy((), there) is None

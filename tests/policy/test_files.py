@@ -9,7 +9,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.policy.decide import decide
-from pinfold.policy.hidden_paths import CLOSED
+from pinfold.policy.hidden_paths import UNLISTABLE
 from pinfold.policy.ignore import naming
 from tests.policy.world import ROOT, Paper, facts, settings
 
@@ -123,7 +123,7 @@ def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
             "`/home/me/.ssh` in `filesystem.read`",
         ),
         (".env", ".env", "user", "remove `.env` from `filesystem.hide`"),
-        ("closed/x", f"{ROOT}/closed", CLOSED, f"chmod u+rx {ROOT}/closed"),
+        ("closed/x", f"{ROOT}/closed", UNLISTABLE, f"chmod u+rx {ROOT}/closed"),
     ],
 )
 def test_who_hides_it_is_told(path: str, rule: str, where: str, remedy: str) -> None:

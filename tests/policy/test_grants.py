@@ -66,7 +66,7 @@ def test_what_an_answer_is_about(
 )
 def test_what_nobody_may_grant(path: str, why: str) -> None:
     found = objection(("write", path), "open", (path,), CONTEXT)
-    assert found.said.startswith(why) and not found.by_administrator if found else not why
+    assert found.message.startswith(why) and not found.by_administrator if found else not why
     # As what a rename takes it is judged alike.
     key = ("rename", f"{HOME}/x", path)
     assert bool(objection(key, "rename", key[1:], CONTEXT)) is bool(why)

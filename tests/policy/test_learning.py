@@ -42,13 +42,13 @@ def learned(*records: WantedAccess, settings: Settings = SETTINGS) -> Proposal:
 
 
 def write(
-    operation: str, *paths: str, said: PersonAnswer = PersonAnswer.NOTHING, directory: str = ""
+    operation: str, *paths: str, answer: PersonAnswer = PersonAnswer.NOTHING, directory: str = ""
 ) -> WantedAccess:
-    return WantedAccess(operation, paths, said=said, directory=directory)
+    return WantedAccess(operation, paths, answer=answer, directory=directory)
 
 
-def connect(target: str, said: PersonAnswer = PersonAnswer.NOTHING) -> WantedAccess:
-    return WantedAccess("connect", (target,), said=said)
+def connect(target: str, answer: PersonAnswer = PersonAnswer.NOTHING) -> WantedAccess:
+    return WantedAccess("connect", (target,), answer=answer)
 
 
 GIT = WantedAccess("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are blocked", is_git=True)
@@ -72,7 +72,10 @@ GIT = WantedAccess("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are
         ([write("mkdir", f"{HOME}/cache/{n}") for n in range(4)], [f"~/cache/{n}" for n in range(4)]),
         ([write("mkdir", f"{HOME}/{n}") for n in range(5)], [f"~/{n}" for n in range(5)]),
         # what a person let be written as a whole
-        ([write("open", f"{HOME}/cache/db", said=PersonAnswer.YES, directory=f"{HOME}/cache")], ["~/cache"]),
+        (
+            [write("open", f"{HOME}/cache/db", answer=PersonAnswer.YES, directory=f"{HOME}/cache")],
+            ["~/cache"],
+        ),
         # what is in the project already needs nothing
         ([write("rename", f"{HOME}/cache/x", f"{ROOT}/x")], ["~/cache"]),
     ],
@@ -81,14 +84,16 @@ def test_paths(records: list[WantedAccess], entries: list[str]) -> None:
     found = learned(*records)
     assert (
         found.entries == tuple(ProposedSetting("filesystem.write", entry) for entry in entries)
-        and not found.left
+        and not found.not_proposed
     )
 
 
 def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
     made = [write("mkdir", f"{HOME}/cache/{n}") for n in range(9)]
-    found = learned(*made, write("mkdir", f"{HOME}/cache/no", said=PersonAnswer.NO))
-    assert [entry.value for entry in found.entries] == [f"~/cache/{n}" for n in range(9)] and found.left
+    found = learned(*made, write("mkdir", f"{HOME}/cache/no", answer=PersonAnswer.NO))
+    assert [entry.value for entry in found.entries] == [
+        f"~/cache/{n}" for n in range(9)
+    ] and found.not_proposed
 
 
 @pytest.mark.parametrize(
@@ -96,29 +101,29 @@ def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
     [
         # an entry would let through what was refused
         (
-            write("mkdir", f"{HOME}/new", said=PersonAnswer.YES),
-            write("open", f"{HOME}/new/a", said=PersonAnswer.NO),
+            write("mkdir", f"{HOME}/new", answer=PersonAnswer.YES),
+            write("open", f"{HOME}/new/a", answer=PersonAnswer.NO),
             [],
         ),
         (
-            write("open", f"{HOME}/cache/a", said=PersonAnswer.YES),
-            write("open", f"{HOME}/cache/b", said=PersonAnswer.NO),
+            write("open", f"{HOME}/cache/a", answer=PersonAnswer.YES),
+            write("open", f"{HOME}/cache/b", answer=PersonAnswer.NO),
             [],
         ),
         (
-            write("chmod", "/srv/data/a", said=PersonAnswer.YES),
-            write("open", "/srv/data/a", said=PersonAnswer.NO),
+            write("chmod", "/srv/data/a", answer=PersonAnswer.YES),
+            write("open", "/srv/data/a", answer=PersonAnswer.NO),
             [],
         ),
         # it would not
         (
-            write("mkdir", f"{HOME}/new", said=PersonAnswer.YES),
-            write("rmdir", f"{HOME}/new", said=PersonAnswer.NO),
+            write("mkdir", f"{HOME}/new", answer=PersonAnswer.YES),
+            write("rmdir", f"{HOME}/new", answer=PersonAnswer.NO),
             ["~/new"],
         ),
         (
-            write("open", f"{HOME}/notes", said=PersonAnswer.YES),
-            write("open", f"{HOME}/cache/b", said=PersonAnswer.NO),
+            write("open", f"{HOME}/notes", answer=PersonAnswer.YES),
+            write("open", f"{HOME}/cache/b", answer=PersonAnswer.NO),
             ["~/notes"],
         ),
     ],
@@ -128,7 +133,7 @@ def test_no_entry_lets_through_what_was_refused(
 ) -> None:
     found = learned(wanted, refused)
     assert [entry.value for entry in found.entries] == entries
-    assert len(found.left) == 2 - len(entries)
+    assert len(found.not_proposed) == 2 - len(entries)
 
 
 @pytest.mark.parametrize(
@@ -151,10 +156,10 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
     ("record", "why"),
     [
         # what somebody said
-        (write("open", f"{HOME}/notes", said=PersonAnswer.NO), "you said no"),
+        (write("open", f"{HOME}/notes", answer=PersonAnswer.NO), "you said no"),
         (connect("pypi.org:443", PersonAnswer.NO), "you said no"),
-        (replace(GIT, said=PersonAnswer.NO), "you said no"),
-        (WantedAccess("run", ("npm test",), said=PersonAnswer.NO), "you said no"),
+        (replace(GIT, answer=PersonAnswer.NO), "you said no"),
+        (WantedAccess("run", ("npm test",), answer=PersonAnswer.NO), "you said no"),
         # what is hidden, pinfold's own or protected
         (WantedAccess("read", (f"{HOME}/.ssh/id",), why="it is hidden"), "it is hidden"),
         (write("open", f"{HOME}/.ssh/config"), "it is hidden"),
@@ -212,8 +217,8 @@ def test_other_things(record: WantedAccess, entry: ProposedSetting) -> None:
 )
 def test_what_is_told_and_not_proposed(record: WantedAccess, why: str) -> None:
     found = learned(record)
-    assert not found.entries and found.left[0].record is record
-    assert found.left[0].why.startswith(why)
+    assert not found.entries and found.not_proposed[0].record is record
+    assert found.not_proposed[0].why.startswith(why)
 
 
 def test_hosts_that_settings_speak_of() -> None:
@@ -221,28 +226,31 @@ def test_hosts_that_settings_speak_of() -> None:
     settings = replace(SETTINGS, network=network)
     assert (
         "matches `b.example` in `network.deny`"
-        in learned(connect("b.example:1"), settings=settings).left[0].why
+        in learned(connect("b.example:1"), settings=settings).not_proposed[0].why
     )
-    assert "already allowed" in learned(connect("a.example:1"), settings=settings).left[0].why
+    assert "already allowed" in learned(connect("a.example:1"), settings=settings).not_proposed[0].why
     assert learned(connect("a.example:1", PersonAnswer.YES), settings=settings) == Proposal()
     managed = replace(settings, origins={"network.allow": Origin("managed", "/etc/x", 1)})
-    assert "administrator" in learned(connect("c.example:1"), settings=managed).left[0].why
+    assert "administrator" in learned(connect("c.example:1"), settings=managed).not_proposed[0].why
     closed = replace(SETTINGS, network=NetworkSettings(access=NetworkAccess.NONE))
-    assert "switched off" in learned(connect("c.example:1"), settings=closed).left[0].why
+    assert "switched off" in learned(connect("c.example:1"), settings=closed).not_proposed[0].why
 
 
 def test_administrator_only_narrows_proposals() -> None:
     cap = Cap(SandboxPolicy(block_git_writes=True), ("additional_readwrite_paths",))
     capped = replace(SETTINGS, cap=cap)
     found = learned(GIT, write("open", f"{HOME}/notes"), settings=capped)
-    assert not found.entries and all("administrator" in left.why for left in found.left)
+    assert not found.entries and all(
+        "administrator" in not_proposed.why for not_proposed in found.not_proposed
+    )
 
 
 def test_nothing_is_proposed_to_write_under_a_read_only_policy() -> None:
     policy = replace(context().policy, type=PolicyType.WORKSPACE_READONLY)
     record = write("open", f"{ROOT}/x")
     assert (
-        propose([record], replace(context(), policy=policy), AROUND).left[0].why == "the policy is read-only"
+        propose([record], replace(context(), policy=policy), AROUND).not_proposed[0].why
+        == "the policy is read-only"
     )
 
 
@@ -267,8 +275,8 @@ paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(lambda part
 others = st.sampled_from(("/srv/data/a", "/srv/data", "/srv/x", "/usr/bin/x", "/etc/pinfold/x", "/dev/null"))
 says = st.sampled_from(PersonAnswer)
 writes = st.builds(
-    lambda operation, first, second, said: WantedAccess(
-        operation, (first, second) if operation in ("rename", "link") else (first,), said=said
+    lambda operation, first, second, answer: WantedAccess(
+        operation, (first, second) if operation in ("rename", "link") else (first,), answer=answer
     ),
     st.sampled_from(("open", "mkdir", "unlink", "rename", "link", "chmod", "truncate", "symlink", "rmdir")),
     paths | others,
@@ -280,9 +288,11 @@ sockets = st.sampled_from(("/srv/s.sock", AGENT, "/run/docker.sock", f"{ROOT}/s.
 records = st.lists(
     writes
     | st.builds(connect, hosts | sockets, says)
-    | st.builds(lambda said: replace(GIT, said=said), says)
+    | st.builds(lambda answer: replace(GIT, answer=answer), says)
     | st.builds(
-        lambda rule, said: WantedAccess("run", (rule,), said=said), st.sampled_from(("ls", "make")), says
+        lambda rule, answer: WantedAccess("run", (rule,), answer=answer),
+        st.sampled_from(("ls", "make")),
+        says,
     )
     | st.builds(lambda path: WantedAccess("read", (path,), why="it is hidden"), paths),
     max_size=12,
@@ -326,18 +336,18 @@ def would_pass(record: WantedAccess, entries: tuple[ProposedSetting, ...]) -> bo
 @given(records)
 def test_it_is_enough(found: list[WantedAccess]) -> None:
     proposal = learned(*found)
-    left = [each.record for each in proposal.left]
+    not_proposed = [each.record for each in proposal.not_proposed]
     for record in found:
-        assert record in left or would_pass(record, proposal.entries)
+        assert record in not_proposed or would_pass(record, proposal.entries)
 
 
 @given(records)
 def test_no_entry_is_too_many(found: list[WantedAccess]) -> None:
     proposal = learned(*found)
-    left = [each.record for each in proposal.left]
+    not_proposed = [each.record for each in proposal.not_proposed]
     for entry in proposal.entries:
         fewer = tuple(other for other in proposal.entries if other != entry)
-        assert not all(would_pass(record, fewer) for record in found if record not in left), entry
+        assert not all(would_pass(record, fewer) for record in found if record not in not_proposed), entry
 
 
 @given(records)
@@ -349,8 +359,8 @@ def test_nothing_is_proposed_that_nobody_may_grant(found: list[WantedAccess]) ->
     for place in policy.additional_readwrite_paths:
         kept = (HOME, ROOT, *OWN, f"{HOME}/kept/this", f"{HOME}/.ssh", f"{HOME}/bin", "/usr/bin")
         assert not any(contains(place, path) or (path in OWN and contains(path, place)) for path in kept)
-    refused = {path for record in found if record.said is PersonAnswer.NO for path in record.paths}
-    wanted = {path for record in found if record.said is not PersonAnswer.NO for path in record.paths}
+    refused = {path for record in found if record.answer is PersonAnswer.NO for path in record.paths}
+    wanted = {path for record in found if record.answer is not PersonAnswer.NO for path in record.paths}
     for entry in proposal.entries:
         if entry.key in ("network.allow", "commands.allow"):
             assert entry.value in wanted or entry.value not in refused

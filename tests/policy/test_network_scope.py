@@ -4,7 +4,7 @@ import pytest
 
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
-from pinfold.policy.network_scope import leads_out, ports_of, within
+from pinfold.policy.network_scope import allows_network, ports_of, settings_under
 from pinfold.settings.policy import policy_of
 
 ALL, ASK, RULES, NONE = NetworkAccess.ALL, NetworkAccess.ASK, NetworkAccess.RULES, NetworkAccess.NONE
@@ -41,18 +41,18 @@ def test_what_a_policy_leaves_open(
     settings: Settings, policy: SandboxPolicy | None, access: NetworkAccess, leads: bool
 ) -> None:
     policy = policy or policy_of(settings, ["/w"], "/h")
-    assert within(policy, settings).network.access is access
-    assert leads_out(policy, settings) is leads
+    assert settings_under(policy, settings).network.access is access
+    assert allows_network(policy, settings) is leads
 
 
 def test_the_users_own_policy_is_judged_by_the_settings_as_they_are() -> None:
     settings = written(RULES, "a.test", deny=("b.test",))
-    assert within(policy_of(settings, ["/w"], "/h"), settings) is settings
+    assert settings_under(policy_of(settings, ["/w"], "/h"), settings) is settings
 
 
 def test_what_is_denied_since_counts_at_once() -> None:
     before, now = written(RULES, "a.test"), written(RULES, "a.test", deny=("a.test",))
-    assert within(policy_of(before, ["/w"], "/h"), now).network.deny == ("a.test",)
+    assert settings_under(policy_of(before, ["/w"], "/h"), now).network.deny == ("a.test",)
 
 
 def test_a_port_that_rules_speak_of_is_among_those_that_are_tried() -> None:

@@ -63,9 +63,10 @@ UNREADABLE = {
     "echo " + "x" * 10_000: "is_too_long",
 }
 FLAGS = [
-    "asks_bypass", "asks_for_more", "fence_is_on", "auto_allow", "allow_unsandboxed", "has_deny_rules",
+    "asks_bypass", "asks_for_more", "sandbox_is_on", "auto_allow", "allow_unsandboxed", "has_deny_rules",
     "has_ask_rules", "has_allow_rules", "delete_protection", "administrator_disabled_auto_run",
-    "administrator_forbids_run_everything", "fence_is_available", "is_superuser", "is_really_inside_a_fence",
+    "administrator_forbids_run_everything", "sandbox_is_available", "is_superuser",
+    "is_really_inside_a_sandbox",
 ]  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def _engine(line: str, s: Situation) -> tuple[Verdict, bool]:
     document = {
         "mode": s.mode,
         "sandbox": {
-            "enabled": s.fence_is_on,
+            "enabled": s.sandbox_is_on,
             "auto_allow": s.auto_allow,
             "allow_unsandboxed": s.allow_unsandboxed,
             "if_unavailable": s.if_unavailable,
@@ -125,9 +126,9 @@ def _engine(line: str, s: Situation) -> tuple[Verdict, bool]:
     said: Literal["ask", "deny"] | None = None if s.hook_says == "nothing" else s.hook_says
     facts = world.facts(
         line,
-        sandbox_trouble="" if s.fence_is_available else "no",
+        sandbox_trouble="" if s.sandbox_is_available else "no",
         is_superuser=s.is_superuser,
-        inside_sandbox=s.is_really_inside_a_fence,
+        inside_sandbox=s.is_really_inside_a_sandbox,
         hooks=(HookAnswer("hook", Verdict(said), Origin("user")),) if said else (),
     )
     wanted = SandboxPolicy(network_access=True) if s.asks_for_more else None
@@ -146,7 +147,7 @@ def test_decide_agrees_with_the_reference(case: tuple[str, Situation]) -> None:
         situation = situation._replace(is_wholly_covered=_is_safe(line))
     verdict, sandboxed = _engine(line, situation)
     assert verdict == reference.verdict(situation), (line, situation)
-    assert sandboxed == reference.is_fenced(situation), (line, situation)
+    assert sandboxed == reference.is_sandboxed(situation), (line, situation)
 
 
 def _is_safe(line: str) -> bool:

@@ -51,7 +51,7 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
 @st.composite
 def layers(draw: st.DrawFn, name: str) -> SettingsLayer:
     data: dict[str, Any] = {}
-    keys = [key for key in TABLE if key.who is not WrittenBy.MANAGED or name == "managed"]
+    keys = [key for key in TABLE if key.written_by is not WrittenBy.MANAGED or name == "managed"]
     for key in draw(st.lists(st.sampled_from(keys), max_size=12, unique_by=lambda key: key.name)):
         section, _, last = key.name.rpartition(".")
         (data.setdefault(section, {}) if section else data)[last] = draw(values_of(key))
@@ -125,7 +125,10 @@ def test_whatever_is_not_believed_is_told(drawn: tuple[SettingsLayer, ...]) -> N
     merged = merge([*drawn, default_layer()])
     for name, entry in drawn[-1].scalars.items():
         key = BY_NAME[name]
-        if key.rank(entry.value) > key.rank(merged.scalars[name].value) and key.who is WrittenBy.ANYONE:
+        if (
+            key.rank(entry.value) > key.rank(merged.scalars[name].value)
+            and key.written_by is WrittenBy.ANYONE
+        ):
             assert any(f"`{name} = " in notice for notice in merged.notices)
     for name, entries in drawn[-1].lists.items():
         kept = [entry.value for entry in merged.lists[name]]

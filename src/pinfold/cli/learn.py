@@ -78,7 +78,7 @@ def _as_plain(learned: Learned) -> dict[str, object]:
         "file": learned.file or None,
         "diff": writable(_diff(learned, learned.file)),
         "entries": proposal.entries,
-        "makes": proposal.makes,
+        "makes": proposal.new_directories,
         "notProposed": [
             {
                 "operation": left.record.operation,
@@ -86,7 +86,7 @@ def _as_plain(learned: Learned) -> dict[str, object]:
                 "program": writable(left.record.program) or None,
                 "why": writable(left.why),
             }
-            for left in proposal.left
+            for left in proposal.not_proposed
         ],
         "notes": [writable(note) for note in learned.notes],
     }
@@ -130,16 +130,16 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
     if changes:
         lines += [
             "",
-            *fold(NOT_ENOUGH if proposal.left else ENOUGH),
+            *fold(NOT_ENOUGH if proposal.not_proposed else ENOUGH),
             *(visible(line) for line in changes.splitlines()),
         ]
-    if proposal.left:
+    if proposal.not_proposed:
         too = " too" if changes else ""
         lines += ["", *fold(f"pinfold: it wanted this{too}, which is not proposed:")]
-        lines += (part for left in proposal.left[:MOST_SHOWN] for part in fold(f"  {_line(left)}"))
-    if len(proposal.left) > MOST_SHOWN:
-        lines.append(f"  and {len(proposal.left) - MOST_SHOWN} more, which --json tells")
-    if not changes and not proposal.left and learned.was_seen:
+        lines += (part for left in proposal.not_proposed[:MOST_SHOWN] for part in fold(f"  {_line(left)}"))
+    if len(proposal.not_proposed) > MOST_SHOWN:
+        lines.append(f"  and {len(proposal.not_proposed) - MOST_SHOWN} more, which --json tells")
+    if not changes and not proposal.not_proposed and learned.was_seen:
         lines += fold("pinfold: it wanted nothing that your settings do not give")
     lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))
     if changes and not asks:

@@ -29,7 +29,7 @@ from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
 from pinfold.policy.paths import is_covered
-from pinfold.policy.shipped_protected import INSTALLED
+from pinfold.policy.shipped_protected import PINFOLD_INSTALLED
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.settings.policy import expand
@@ -166,7 +166,9 @@ def _tell_own_place(session: Session) -> None:
     """Warns if the project is where Python is installed: each write there would be a question."""
     for place in dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix))):
         if sys.stderr.isatty() and place in session.roots:
-            report(f"all of {visible(place)} is protected: {INSTALLED}; use --project DIR to narrow it")
+            report(
+                f"all of {visible(place)} is protected: {PINFOLD_INSTALLED}; use --project DIR to narrow it"
+            )
 
 
 def _tell_missing(session: Session, paths: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.script import Command, Script, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
-from pinfold.policy.operand_paths import bases
+from pinfold.policy.operand_paths import working_directories
 from pinfold.policy.rules import covering_rule, goes_by_its_name, names, writes_somewhere
 
 # Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
@@ -72,7 +72,7 @@ class CommandContext:
     # The four gates, in Claude Code's order.
 
     @property
-    def fence_is_on(self) -> bool:
+    def sandbox_is_on(self) -> bool:
         return self.settings.sandbox.enabled and self.effective.policy.type is not PolicyType.INSECURE_NONE
 
     @property
@@ -101,29 +101,31 @@ class CommandContext:
         return _Exclusion.YES if named else _Exclusion.NO
 
     @cached_property
-    def wants_fence(self) -> bool:
-        return self.fence_is_on and not self.bypass_is_open and not self.is_excluded
+    def wants_sandbox(self) -> bool:
+        return self.sandbox_is_on and not self.bypass_is_open and not self.is_excluded
 
     @cached_property
-    def is_fenced(self) -> bool:
+    def is_sandboxed(self) -> bool:
         """Whether the line runs inside the fence, if it runs."""
-        if not self.wants_fence or self.is_blank:
+        if not self.wants_sandbox or self.is_blank:
             return False
         return not self.facts.sandbox_trouble or self.settings.sandbox.if_unavailable is IfUnavailable.REFUSE
 
     @property
     def runs_freely(self) -> bool:
         """Inside the fence, with nothing to ask."""
-        return self.wants_fence and not self.facts.sandbox_trouble and self.settings.sandbox.auto_allow
+        return self.wants_sandbox and not self.facts.sandbox_trouble and self.settings.sandbox.auto_allow
 
     @cached_property
     def parts(self) -> tuple[Command, ...]:
         """The commands that need an approval of their own."""
-        return tuple(part for part in self.script.commands if self.shadow(part) or not _needs_no_cover(part))
+        return tuple(
+            part for part in self.script.commands if self.shadowing_file(part) or not _needs_no_cover(part)
+        )
 
     def cover(self, part: Command) -> Rule | None:
         """The allow or safe rule that covers this part, if there is one."""
-        if self.git_helpers(part) or self.shadow(part):
+        if self.git_helpers(part) or self.shadowing_file(part):
             return None
         program = part.words[0].literal if part.words else None
         if program is None:
@@ -139,17 +141,17 @@ class CommandContext:
             rules.setdefault(rule.shape.words[0], []).append(rule)
         return rules
 
-    def shadow(self, part: Command) -> str:
+    def shadowing_file(self, part: Command) -> str:
         """Where PATH finds its program, if a command may have put it there. Inside the fence that harms
         nobody; outside, who gives such a path is asked, too."""
         name = part.words[0].literal if part.words else None
-        return "" if self.is_fenced or not name or "/" in name else self.facts.shadow(name)
+        return "" if self.is_sandboxed or not name or "/" in name else self.facts.shadow(name)
 
     def git_helpers(self, part: Command) -> tuple[str, ...]:
         """What the repository would make git run on the way; inside the fence that is the kernel's matter."""
-        if part.program != "git" or self.is_fenced:
+        if part.program != "git" or self.is_sandboxed:
             return ()
-        directories = bases(part, self.facts_for(part))
+        directories = working_directories(part, self.facts_for(part))
         if directories is None:
             return ("the configuration of an unknown directory",)
         return tuple(key for directory in directories for key in self._helpers_in(directory))
@@ -173,7 +175,7 @@ class CommandContext:
             return {}
         from pinfold.policy.operand_paths import unsettled_names  # most lines are one command
 
-        names = unsettled_names(parts, self.facts, is_fenced=self.is_fenced)
+        names = unsettled_names(parts, self.facts, is_sandboxed=self.is_sandboxed)
         return dict(zip(map(id, parts), names, strict=True))
 
 

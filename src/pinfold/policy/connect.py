@@ -6,7 +6,7 @@ from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.hosts import Pattern, matches, names_special
-from pinfold.policy.network_scope import UNNAMED
+from pinfold.policy.network_scope import ANY_OTHER_PORT
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 
@@ -42,17 +42,17 @@ def _listed(host: str, port: int, settings: Settings, which: str) -> Reason | No
     for index, entry in enumerate(settings.network.deny if denies else settings.network.allow):
         if matches(entry, host, port) and (denies or not special_kind(host) or names_special(entry, host)):
             verdict, origin = Verdict.DENY if denies else Verdict.ALLOW, settings.origin(key, index)
-            said = f"{_where(host, port)} matches `{entry}` in `{key}`"
+            message = f"{_where(host, port)} matches `{entry}` in `{key}`"
             remedy = remedy_for(origin, f"change `{key}`") if denies else ""
-            return Reason(step, said, verdict, rule=entry, origin=origin, remedy=remedy)
+            return Reason(step, message, verdict, rule=entry, origin=origin, remedy=remedy)
     return None
 
 
 def _switched_off(settings: Settings) -> Reason | None:
     if settings.network.access is not NetworkAccess.NONE:
         return None
-    said, key = "the network is switched off", "network.access"
-    return by_setting(settings, StepCode.NETWORK_NONE, Verdict.DENY, said, key, "none")
+    message, key = "the network is switched off", "network.access"
+    return by_setting(settings, StepCode.NETWORK_NONE, Verdict.DENY, message, key, "none")
 
 
 def _special(host: str, port: int) -> Reason | None:
@@ -70,13 +70,15 @@ def _special(host: str, port: int) -> Reason | None:
 def _by_access(host: str, port: int, settings: Settings) -> Reason:
     access = settings.network.access
     verdict = {NetworkAccess.ALL: Verdict.ALLOW, NetworkAccess.ASK: Verdict.ASK}.get(access, Verdict.DENY)
-    said = (
+    message = (
         "every host is allowed"
         if verdict is Verdict.ALLOW
         else f"{_where(host, port)} is not in `network.allow`"
     )
     remedy = "" if verdict is Verdict.ALLOW else _naming(host, port)
-    return by_setting(settings, StepCode.NETWORK_ACCESS, verdict, said, "network.access", str(access), remedy)
+    return by_setting(
+        settings, StepCode.NETWORK_ACCESS, verdict, message, "network.access", str(access), remedy
+    )
 
 
 def _naming(host: str, port: int) -> str:
@@ -85,4 +87,4 @@ def _naming(host: str, port: int) -> str:
 
 def _where(host: str, port: int) -> str:
     """Who asks for a name alone has no port in mind."""
-    return str(Pattern(host, None if port == UNNAMED else port))
+    return str(Pattern(host, None if port == ANY_OTHER_PORT else port))

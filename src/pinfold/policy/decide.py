@@ -98,7 +98,7 @@ def _decide_command(context: CommandContext) -> Decision:
     return Decision(
         verdict=verdict,
         reasons=reasons,
-        sandboxed=context.is_fenced,
+        sandboxed=context.is_sandboxed,
         policy=context.effective.policy,
         widening=context.effective.widening,
         commands=tuple(_judged(part) for part in context.script.commands if part.words),
@@ -131,7 +131,7 @@ def candidates(context: CommandContext) -> tuple[str, ...]:
     offered = (
         _candidate(part, context)
         for part in context.parts
-        if not (context.cover(part) or context.shadow(part))
+        if not (context.cover(part) or context.shadowing_file(part))
     )
     return tuple(dict.fromkeys(text for text in offered if text))
 

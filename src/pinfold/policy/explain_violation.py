@@ -19,21 +19,21 @@ from pinfold.policy.hidden_paths import HiddenBy, hidden_by, hiding_rule, is_hid
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import (
-    BLOCKED,
-    NOBODY,
-    OBEYED,
-    is_obeyed,
+    GIT_BLOCKED,
+    NOT_GRANTABLE,
+    USED_BY_PINFOLD,
+    is_used_by_pinfold,
     protected_names,
     why_protected,
 )
 
 SHIPPED = "pinfold's list of protected names"
 EVERY_COMMAND = "*"
-OPENING = 'set `network.access = "ask"`'
-CHOOSING = 'set `network.access = "rules"`'
-AND_OUTSIDE = "but a program outside the sandbox does"
-PERSON = "answer yes when pinfold asks"
-WRITING = "use the policy `workspace-write`"
+ASK_FOR_HOSTS = 'set `network.access = "ask"`'
+USE_RULES = 'set `network.access = "rules"`'
+LISTENS_OUTSIDE = "but a program outside the sandbox does"
+ANSWER_YES = "answer yes when pinfold asks"
+USE_WORKSPACE_WRITE = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
@@ -57,7 +57,7 @@ def explained(
     is_there: Callable[[str], bool] = lambda _: False,
     may_write: Callable[[str], bool] = lambda _: True,
     own: Callable[[], tuple[str, ...]] = tuple,
-    is_gits: Callable[[str], bool] = lambda _: False,
+    is_git_file: Callable[[str], bool] = lambda _: False,
 ) -> Violation:
     """The same with its command, where its rule is written, and what would allow it.
 
@@ -69,11 +69,11 @@ def explained(
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if violation.operation.startswith(AGENT):
         return replace(violation, command=command)
-    if is_obeyed(violation.rule, own):
+    if is_used_by_pinfold(violation.rule, own):
         return replace(
             violation,
             command=command,
-            why=f"{OBEYED}, and {NOBODY}",
+            why=f"{USED_BY_PINFOLD}, and {NOT_GRANTABLE}",
             grantable=False,
             code=ViolationCode.OBEYED,
         )
@@ -81,18 +81,18 @@ def explained(
         why = why_protected(violation.rule, violation.why, violation.code, own)
         violation = replace(violation, why=why)
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
-    if policy and is_ours and _waits_for_git_writes(violation, policy) and is_gits(violation.path):
-        violation = replace(violation, why=BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES)
+    if policy and is_ours and _waits_for_git_writes(violation, policy) and is_git_file(violation.path):
+        violation = replace(violation, why=GIT_BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES)
     if (
         policy
         and policy.type is PolicyType.WORKSPACE_READONLY
         and is_ours
         and is_covered(violation.path, roots)
     ):
-        origin, remedy = _of_setting(settings, "sandbox.policy", WRITING)
+        origin, remedy = _of_setting(settings, "sandbox.policy", USE_WORKSPACE_WRITE)
     else:
         writing = _Writing(policy.additional_readwrite_paths if policy else (), home, is_there, may_write)
-        origin, remedy = _behind(violation, settings, writing)
+        origin, remedy = _origin_and_remedy(violation, settings, writing)
     return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
 
 
@@ -117,14 +117,14 @@ def _is_of_host(violation: Violation) -> bool:
     return violation.operation == "connect" and not violation.path.startswith(("/", "@"))
 
 
-def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tuple[str, str]:
+def _origin_and_remedy(violation: Violation, settings: Settings, writing: _Writing) -> tuple[str, str]:
     if violation.operation == WARDEN or (violation.operation == "connect" and not violation.grantable):
         return "", ""
     if violation.code is ViolationCode.HEARD_OUTSIDE:
         return _of_setting(settings, "network.allow", _lending_remedy(violation, settings))
     if violation.operation == "resolve":
         is_closed = settings.network.access is NetworkAccess.NONE
-        remedy = OPENING if is_closed else "add the host to `network.allow`"
+        remedy = ASK_FOR_HOSTS if is_closed else "add the host to `network.allow`"
         return _of_setting(settings, "network.access", remedy)
     if _is_of_host(violation):
         is_ruled = violation.grantable
@@ -144,7 +144,7 @@ def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tupl
 def _write_remedy(violation: Violation, writing: _Writing) -> str:
     """Nobody is told to open their whole home for one name in it, nor what is not theirs to write."""
     path = violation.path
-    where = place_of(violation.operation, path, writing.is_there)
+    where = writable_place(violation.operation, path, writing.is_there)
     if violation.code is ViolationCode.NEVER or not writing.may_write(where):
         return ""
     for entry in writing.granted:
@@ -153,7 +153,7 @@ def _write_remedy(violation: Violation, writing: _Writing) -> str:
     if violation.operation == "mkdir" and path != writing.home and not writing.is_there(path):
         return f"create `{path}` and add it to `filesystem.write`"
     if writing.home and contains(where, writing.home):
-        return PERSON if violation.grantable else ""
+        return ANSWER_YES if violation.grantable else ""
     return f"add `{where}` to `filesystem.write`"
 
 
@@ -164,7 +164,7 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
             origin = settings.origin(key, place)
             return str(origin), remedy_for(origin, f"remove `{entry}` from `{key}`")
     listed = any(each.name == violation.rule for each in protected_names())
-    remedy = PERSON if violation.grantable else ""
+    remedy = ANSWER_YES if violation.grantable else ""
     return SHIPPED if listed else "", remedy
 
 
@@ -179,29 +179,33 @@ def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
 def _host_remedy(settings: Settings) -> str:
     """Nothing where there is a network: the gate names the list that would help. Where it names none, the
     host was let through, by a list or a person; it is not there, or does not answer."""
-    return OPENING if settings.network.access is NetworkAccess.NONE else ""
+    return ASK_FOR_HOSTS if settings.network.access is NetworkAccess.NONE else ""
 
 
 def _lending_remedy(violation: Violation, settings: Settings) -> str:
     lending = f"add `{violation.path}` to `network.allow`"
-    return f"{lending} and {CHOOSING}" if settings.network.access is NetworkAccess.NONE else lending
+    return f"{lending} and {USE_RULES}" if settings.network.access is NetworkAccess.NONE else lending
 
 
-def heard(violations: Iterable[Violation], is_heard: Callable[[int], bool]) -> Iterator[Violation]:
+def drop_closed_ports(
+    violations: Iterable[Violation], is_heard: Callable[[int], bool]
+) -> Iterator[Violation]:
     """The same without connects to a loopback where nobody listens, unless they may have meant the machine's:
     `is_heard` tells of a port whether somebody listens there."""
     for each in violations:
         if each.code is not ViolationCode.UNHEARD:
             yield each
         elif is_heard(int(each.path.rpartition(":")[2])):
-            yield replace(each, why=f"{each.why}, {AND_OUTSIDE}", code=ViolationCode.HEARD_OUTSIDE)
+            yield replace(each, why=f"{each.why}, {LISTENS_OUTSIDE}", code=ViolationCode.HEARD_OUTSIDE)
 
 
 def _host(target: str) -> str:
     return target.rpartition(":")[0] or target
 
 
-def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool]) -> SandboxPolicy | None:
+def sufficient_policy(
+    violations: Iterable[Violation], is_there: Callable[[str], bool]
+) -> SandboxPolicy | None:
     """The least that a policy would have to add for nothing of this to be refused; None if that would not be
     enough, or there is nothing. `is_there` tells whether a path exists: a new name needs its directory."""
     paths: list[str] = []
@@ -221,7 +225,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
         elif each.rule or not each.path:
             return None
         else:
-            paths.append(place_of(each.operation, each.path, is_there))
+            paths.append(writable_place(each.operation, each.path, is_there))
     if not (paths or hosts or sockets or reads or git is False):
         return None
     return SandboxPolicy(
@@ -233,7 +237,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
     )
 
 
-def place_of(operation: str, path: str, is_there: Callable[[str], bool]) -> str:
+def writable_place(operation: str, path: str, is_there: Callable[[str], bool]) -> str:
     """The least that has to be writable for a call to be let through: what it changes, or its directory."""
     return path if operation in IN_PLACE and is_there(path) else dirname(path)
 

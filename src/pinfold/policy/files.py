@@ -75,8 +75,8 @@ def _process_own(written: str, facts: Facts) -> Reason | None:
     path = absolute(written, facts)
     if not (is_own_process(path) or facts.files.is_process_own(path)):
         return None
-    said, remedy = f"{written} leads through a process's own directory in /proc", "name the file itself"
-    return Reason(StepCode.PROCESS_OWN, said, Verdict.DENY, remedy=remedy)
+    message, remedy = f"{written} leads through a process's own directory in /proc", "name the file itself"
+    return Reason(StepCode.PROCESS_OWN, message, Verdict.DENY, remedy=remedy)
 
 
 def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -85,9 +85,14 @@ def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason
         pattern = hidden_by(place, facts.policy, facts.roots)
         if pattern and not is_hidden_env_file(place, pattern, facts.policy):
             found = hiding_rule(place, pattern, settings, facts.policy, facts.roots)
-            said = f"{place} is hidden by `{found.rule}`"
+            message = f"{place} is hidden by `{found.rule}`"
             return Reason(
-                StepCode.HIDDEN, said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
+                StepCode.HIDDEN,
+                message,
+                Verdict.DENY,
+                rule=found.rule,
+                origin=found.origin,
+                remedy=found.remedy,
             )
     return None
 
@@ -97,10 +102,10 @@ def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) 
     for place in (path, normpath(absolute(written, facts))):
         if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
             found = hiding_rule(place, place, settings, facts.policy, facts.roots)
-            said = f"{place} is hidden: {UNTRACKED}"
+            message = f"{place} is hidden: {UNTRACKED}"
             return Reason(
                 StepCode.ENV_FILE,
-                said,
+                message,
                 Verdict.ASK,
                 found.rule,
                 found.origin,
@@ -113,31 +118,31 @@ def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) 
 def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
     if not request.below or (pattern := hides_something_below(path, facts)) is None:
         return None
-    said = f"it reads all of {path}, where `{pattern}` is hidden"
+    message = f"it reads all of {path}, where `{pattern}` is hidden"
     remedy = "search a directory that does not contain it, or search with a command in the sandbox"
-    return Reason(StepCode.HIDDEN_BELOW, said, Verdict.ASK, rule=pattern, remedy=remedy, arguments=(path,))
+    return Reason(StepCode.HIDDEN_BELOW, message, Verdict.ASK, rule=pattern, remedy=remedy, arguments=(path,))
 
 
 def _never(path: str, facts: Facts) -> Reason | None:
     name = protected_by(path, writable_roots(facts), facts.policy.protected)
     if name is None or name.grant is not Grantable.NEVER:
         return None
-    said = f"{path} is protected: {name.why}"
-    return Reason(StepCode.PROTECTED, said, Verdict.DENY, rule=name.name, remedy="edit it yourself")
+    message = f"{path} is protected: {name.why}"
+    return Reason(StepCode.PROTECTED, message, Verdict.DENY, rule=name.name, remedy="edit it yourself")
 
 
 def _ruins(request: WriteFile, path: str, facts: Facts) -> Reason | None:
     if not (request.delete and is_ruinous(path, facts)):
         return None
-    said = f"it would delete {path}, and everything in it"
-    return Reason(StepCode.RUINOUS, said, Verdict.ASK, remedy="name the files to delete explicitly")
+    message = f"it would delete {path}, and everything in it"
+    return Reason(StepCode.RUINOUS, message, Verdict.ASK, remedy="name the files to delete explicitly")
 
 
 def _read_only(settings: Settings, facts: Facts) -> Reason | None:
     if facts.policy.type is not PolicyType.WORKSPACE_READONLY:
         return None
-    said, key = "the policy is read-only", "sandbox.policy"
-    return by_setting(settings, StepCode.READ_ONLY, Verdict.DENY, said, key, "read-only")
+    message, key = "the policy is read-only", "sandbox.policy"
+    return by_setting(settings, StepCode.READ_ONLY, Verdict.DENY, message, key, "read-only")
 
 
 def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -151,14 +156,14 @@ def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) 
 def _deletes(request: WriteFile, settings: Settings) -> Reason | None:
     if not (request.delete and settings.protect.delete_files):
         return None
-    said, key = "it deletes a file", "protect.delete_files"
-    return by_setting(settings, StepCode.DELETE_PROTECTION, Verdict.ASK, said, key, True)
+    message, key = "it deletes a file", "protect.delete_files"
+    return by_setting(settings, StepCode.DELETE_PROTECTION, Verdict.ASK, message, key, True)
 
 
 def _git_ignored(path: str, settings: Settings, facts: Facts) -> Reason | None:
     if not (settings.protect.git_ignored and facts.files.is_git_ignored(path)):
         return None
-    said, key = f"{path} is ignored by git", "protect.git_ignored"
+    message, key = f"{path} is ignored by git", "protect.git_ignored"
     return replace(
-        by_setting(settings, StepCode.GIT_IGNORED, Verdict.ASK, said, key, True), arguments=(path,)
+        by_setting(settings, StepCode.GIT_IGNORED, Verdict.ASK, message, key, True), arguments=(path,)
     )

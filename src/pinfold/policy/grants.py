@@ -18,7 +18,7 @@ from pinfold.model.protected_names import GIT
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.paths import contains, is_covered
-from pinfold.policy.shipped_protected import NOBODY, Grantable, protected_by
+from pinfold.policy.shipped_protected import NOT_GRANTABLE, Grantable, protected_by
 from pinfold.policy.widen import with_approved
 
 ANYWHERE = ("/",)
@@ -82,7 +82,7 @@ def is_write(operation: str) -> bool:
 class GrantObjection(NamedTuple):
     """Why a person may not grant it."""
 
-    said: str
+    message: str
     by_administrator: bool = False
 
 
@@ -92,16 +92,16 @@ def objection(
     """None if a person may grant it."""
     for path in paths:
         if hidden_by(path, context.policy, context.roots):
-            return GrantObjection(f"it is hidden, and {NOBODY}")
+            return GrantObjection(f"it is hidden, and {NOT_GRANTABLE}")
         if is_covered(path, context.own) or (operation == "chmod" and is_covered_by(context.own, path)):
-            return GrantObjection(f"it belongs to pinfold, and {NOBODY}")
+            return GrantObjection(f"it belongs to pinfold, and {NOT_GRANTABLE}")
         name = protected_by(path, ANYWHERE, ())
         if name and name.grant is Grantable.NEVER:
-            return GrantObjection(NOBODY)
+            return GrantObjection(NOT_GRANTABLE)
         if _is_managed(path, context):
             return GrantObjection("your administrator protects it", by_administrator=True)
-    said = _beyond_cap(key, paths, context)
-    return GrantObjection(said, by_administrator=True) if said else None
+    message = _beyond_cap(key, paths, context)
+    return GrantObjection(message, by_administrator=True) if message else None
 
 
 def is_covered_by(inner: Collection[str], outer: str) -> bool:
@@ -256,14 +256,14 @@ def change_of_mode(old: int, new: int) -> str:
     """
     rights = ((_READ, "read"), (_WRITE, "write"), (_EXECUTE, "enter" if stat.S_ISDIR(old) else "run"))
     before = stat.S_IMODE(old)
-    said = []
+    message = []
     for bits, may, becomes in (
         (new & ~before, "may", "becomes"),
         (before & ~new, "may no longer", "is no longer"),
     ):
-        said += [f"{who} {may} {_joined(what)} it" for who, what in _told(bits, rights)]
-        said += [f"it {becomes} {name}" for name, bit in _SPECIAL if bits & bit]
-    return f"from {before:03o} to {new:03o}: {'; '.join(said) or 'nothing changes'}"
+        message += [f"{who} {may} {_joined(what)} it" for who, what in _told(bits, rights)]
+        message += [f"it {becomes} {name}" for name, bit in _SPECIAL if bits & bit]
+    return f"from {before:03o} to {new:03o}: {'; '.join(message) or 'nothing changes'}"
 
 
 def _told(bits: int, rights: Sequence[tuple[int, str]]) -> list[tuple[str, tuple[str, ...]]]:

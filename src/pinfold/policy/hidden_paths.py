@@ -171,10 +171,10 @@ def _compiled(root: str, pattern: str) -> Ignore:
 
 
 SECRETS = "pinfold's list of secrets"
-OWN = "pinfold"
+PINFOLD = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
-CLOSED = "a directory that cannot be listed, so its ignore files are unknown"
-KEY = "filesystem.hide"
+UNLISTABLE = "a directory that cannot be listed, so its ignore files are unknown"
+HIDE_KEY = "filesystem.hide"
 ENV_FILES = "filesystem.env_files"
 UNTRACKED = "git does not track it, and it may hold keys and passwords"
 
@@ -199,12 +199,12 @@ def hiding_rule(
     for place, entry in enumerate(settings.filesystem.hide):
         spelled = (entry, *(f"{root}/{entry}" for root in roots))
         if rule and (rule in spelled or _is_home(entry, rule)):
-            origin = settings.origin(KEY, place)
-            return HidingRule(rule, origin, remedy_for(origin, f"remove `{entry}` from `{KEY}`"))
+            origin = settings.origin(HIDE_KEY, place)
+            return HidingRule(rule, origin, remedy_for(origin, f"remove `{entry}` from `{HIDE_KEY}`"))
     if rule is HiddenBy.IGNORE_FILES:
         pattern, directory = ignored_by(path, policy) or (rule, "")
         if directory == NAMED:
-            return HidingRule(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")
+            return HidingRule(pattern, Origin(UNLISTABLE), f"chmod u+rx {pattern}")
         return HidingRule(
             pattern, Origin(f"{rule} in {directory}" if directory else rule), "remove it from that file"
         )
@@ -212,7 +212,7 @@ def hiding_rule(
         origin = settings.origin(ENV_FILES)
         remedy = f"name `{rule}` in `filesystem.read`, or set `{ENV_FILES} = true`"
         return HidingRule(rule, origin, remedy_for(origin, remedy))
-    if not rule.startswith("/") or basename(rule) == OWN:
+    if not rule.startswith("/") or basename(rule) == PINFOLD:
         return HidingRule(rule)
     return HidingRule(
         rule, Origin(SECRETS), f"name `{rule}` in `filesystem.read`, if every command may know it"

@@ -26,7 +26,7 @@ from pinfold.model.policy import TEMPORARY, PolicyType
 from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
-from pinfold.policy.explain_violation import place_of
+from pinfold.policy.explain_violation import writable_place
 from pinfold.policy.grants import (
     ANYWHERE,
     GrantContext,
@@ -37,7 +37,7 @@ from pinfold.policy.grants import (
 )
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.hosts import Pattern
-from pinfold.policy.network_scope import within
+from pinfold.policy.network_scope import settings_under
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.shipped_protected import protected_by
 
@@ -91,7 +91,7 @@ class WantedAccess(Struct, frozen=True):
     rule: str = ""
     why: str = ""
     program: str = ""
-    said: PersonAnswer = PersonAnswer.NOTHING
+    answer: PersonAnswer = PersonAnswer.NOTHING
     is_git: bool = False
     directory: str = ""
     """What a person let be written as a whole."""
@@ -118,8 +118,8 @@ class NotProposed(Struct, frozen=True):
 
 class Proposal(Struct, frozen=True):
     entries: tuple[ProposedSetting, ...] = ()
-    left: tuple[NotProposed, ...] = ()
-    makes: tuple[str, ...] = ()
+    not_proposed: tuple[NotProposed, ...] = ()
+    new_directories: tuple[str, ...] = ()
     """Directories among the entries that are not there yet."""
 
 
@@ -137,21 +137,21 @@ def propose(records: Iterable[WantedAccess], context: GrantContext, machine: Mac
     """The least under which all of it would have passed, but for what is left."""
     entries: list[ProposedSetting] = []
     places: list[str] = []
-    left: list[NotProposed] = []
-    wishes = tuple(dict.fromkeys(records))
-    noes = tuple(each for each in wishes if each.said is PersonAnswer.NO and _is_write(each))
-    for record in wishes:
-        if why := _objection(record, context, machine) or _against_noes(record, noes, context, machine):
-            left.append(NotProposed(record, why))
+    not_proposed: list[NotProposed] = []
+    wanted_access = tuple(dict.fromkeys(records))
+    denied = tuple(each for each in wanted_access if each.answer is PersonAnswer.NO and _is_write(each))
+    for record in wanted_access:
+        if why := _objection(record, context, machine) or _against_denied(record, denied, context, machine):
+            not_proposed.append(NotProposed(record, why))
         elif _is_write(record):
             places += _places(record, context, machine)
         else:
             entries += _entries(record, context, machine)
-    refused = [path for each in left for path in each.record.paths]
+    refused = [path for each in not_proposed for path in each.record.paths]
     wanted = outermost([*places, *_around_many(outermost(places), refused, context, machine)])
     entries += [ProposedSetting(WRITE, spelled(place, context.home)) for place in wanted]
-    makes = tuple(place for place in wanted if not machine.is_there(place))
-    return Proposal(tuple(sorted(set(entries))), tuple(left), makes)
+    new_directories = tuple(place for place in wanted if not machine.is_there(place))
+    return Proposal(tuple(sorted(set(entries))), tuple(not_proposed), new_directories)
 
 
 def spelled(path: str, home: str) -> str:
@@ -186,7 +186,7 @@ def _places(record: WantedAccess, context: GrantContext, machine: MachineFacts) 
     elif record.operation == MKDIR:
         needed = list(record.paths)
     else:
-        needed = [place_of(record.operation, path, machine.is_there) for path in record.paths]
+        needed = [writable_place(record.operation, path, machine.is_there) for path in record.paths]
     return [place for place in needed if not is_covered(place, context.writable)]
 
 
@@ -210,14 +210,14 @@ def _around_many(
 def _objection(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     if record.operation in (READ, *OF_THE_PEN):
         return record.why
-    if record.said is PersonAnswer.NO:
+    if record.answer is PersonAnswer.NO:
         return NO
     if record.operation == RUN:
         return "" if record.paths else record.why
     if record.operation != CONNECT and context.policy.type is PolicyType.WORKSPACE_READONLY:
         return "the policy is read-only"
     if record.is_git:
-        return _said(objection(("git", *record.paths), record.operation, record.paths, context))
+        return _message(objection(("git", *record.paths), record.operation, record.paths, context))
     if record.operation != CONNECT:
         return _against_write(record, context, machine)
     return _against_host(record, context) if record.is_host else _against_socket(record, context, machine)
@@ -228,7 +228,7 @@ def _against_host(record: WantedAccess, context: GrantContext) -> str:
     reason = _reason(request, context)
     if reason.verdict is Verdict.ALLOW:
         unreached = f"it is already allowed, but could not be reached: {record.why}"
-        return "" if record.said is PersonAnswer.YES else unreached
+        return "" if record.answer is PersonAnswer.YES else unreached
     if context.settings.origin(HOSTS).layer == "managed":
         return "your administrator decides which hosts are allowed"
     if reason.step is not StepCode.SPECIAL_ADDRESS:
@@ -244,7 +244,7 @@ def _connect(record: WantedAccess) -> Connect:
 
 
 def _reason(request: Connect, context: GrantContext) -> Reason:
-    return reason_of(request, within(context.policy, context.settings))
+    return reason_of(request, settings_under(context.policy, context.settings))
 
 
 def _against_socket(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
@@ -267,7 +267,7 @@ def _variable(path: str, machine: MachineFacts) -> str:
 def _against_write(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
     if record.rule:
         return f"it is protected: {record.why}"
-    if why := _said(objection(("write", *record.paths), record.operation, record.paths, context)):
+    if why := _message(objection(("write", *record.paths), record.operation, record.paths, context)):
         return why
     places = _places(record, context, machine)
     for path in record.paths if places else ():
@@ -278,12 +278,12 @@ def _against_write(record: WantedAccess, context: GrantContext, machine: Machine
     return next(filter(None, (_against_place(place, context, machine) for place in places)), "")
 
 
-def _against_noes(
-    record: WantedAccess, noes: tuple[WantedAccess, ...], context: GrantContext, machine: MachineFacts
+def _against_denied(
+    record: WantedAccess, denied: tuple[WantedAccess, ...], context: GrantContext, machine: MachineFacts
 ) -> str:
     """An entry for a directory is one for all in it, and one for a file for every way of writing it."""
-    places = _places(record, context, machine) if noes and _is_write(record) else []
-    for refused in noes:
+    places = _places(record, context, machine) if denied and _is_write(record) else []
+    for refused in denied:
         if any(is_covered(needed, places) for needed in _places(refused, context, machine)):
             return f"it would also allow `{refused.paths[0]}`, to which you said no"
     return ""
@@ -312,5 +312,5 @@ def _against_spelling(path: str) -> str:
     return "its name would be read as a pattern" if {*path} & {*"*?["} else ""
 
 
-def _said(found: GrantObjection | None) -> str:
-    return found.said if found else ""
+def _message(found: GrantObjection | None) -> str:
+    return found.message if found else ""

@@ -14,7 +14,7 @@ from pinfold.model.settings import NetworkAccess, Settings
 
 LOOPBACK = "127.0.0.1"
 ENTRIES = ("network.allow[", "network.deny[")
-UNNAMED = 9
+ANY_OTHER_PORT = 9
 """A port (discard) that stands for those which no rule speaks of."""
 
 
@@ -26,9 +26,9 @@ class PenReach(NamedTuple):
     """The hosts that settings named then."""
 
 
-def leads_out(policy: SandboxPolicy, settings: Settings) -> bool:
+def allows_network(policy: SandboxPolicy, settings: Settings) -> bool:
     """Whether any host can be reached, or be asked for."""
-    network = within(policy, settings).network
+    network = settings_under(policy, settings).network
     match network.access:
         case NetworkAccess.ALL | NetworkAccess.ASK:
             return True
@@ -37,7 +37,7 @@ def leads_out(policy: SandboxPolicy, settings: Settings) -> bool:
     return False
 
 
-def within(policy: SandboxPolicy, settings: Settings) -> Settings:
+def settings_under(policy: SandboxPolicy, settings: Settings) -> Settings:
     """The settings by which connections under this policy are judged."""
     written, rules = settings.network, policy.network
     allow = written.allow if rules.allow is None else rules.allow
@@ -50,7 +50,7 @@ def within(policy: SandboxPolicy, settings: Settings) -> Settings:
     return replace(settings, network=replace(written, access=access, allow=allow, deny=deny), origins=origins)
 
 
-def reach_of(pen: PenReach, settings: Settings) -> SandboxPolicy:
+def current_reach(pen: PenReach, settings: Settings) -> SandboxPolicy:
     """Its policy without the hosts that it has of settings which do not name them any more."""
     policy, now = pen.policy, settings.network.allow
     allow, gone = policy.network.allow, {*pen.written}.difference(now)
@@ -71,7 +71,7 @@ def lent_ports(policy: SandboxPolicy, settings: Settings) -> dict[int, str]:
 
     Inside, loopback is the session's own. An entry without a port lends none: it would shadow every one.
     """
-    network = within(policy, settings).network
+    network = settings_under(policy, settings).network
     if network.access is NetworkAccess.NONE or not any(":" in entry for entry in network.allow):
         return {}
     from pinfold.model.hosts import special_kind
@@ -94,7 +94,7 @@ def ports_of(settings: Settings) -> tuple[int, ...]:
     from pinfold.policy.hosts import parse_pattern
 
     named = {parse_pattern(entry).port for entry in (*settings.network.allow, *settings.network.deny)}
-    return tuple(sorted({port for port in named if port} | {UNNAMED}))
+    return tuple(sorted({port for port in named if port} | {ANY_OTHER_PORT}))
 
 
 def _access(policy: SandboxPolicy, settings: Settings) -> NetworkAccess:

@@ -11,20 +11,20 @@ from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Computed, Variable, Word
 from pinfold.policy.paths import contains, normalised
 
-BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
+ROOT_OR_HOME = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
-HERE = r"\$\(pwd\)|`pwd`|\$\{?PWD\}?|\$\(git rev-parse --show-toplevel\)"
+WORKING_DIRECTORY = r"\$\(pwd\)|`pwd`|\$\{?PWD\}?|\$\(git rev-parse --show-toplevel\)"
 """The working directory, or the top of its repository."""
 OWN_PROCESS = ("self", "thread-self")
-MOST_ENDS = 16
+MOST_TARGETS = 16
 """Directories that a way may lead to, by each reading of the links on it."""
-MOST = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
+NEARLY_ANY_CHARACTER = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
 """A set that is nearly every name's beginning."""
-STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
+OPEN_STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
 """What the line itself has opened, and was judged for."""
 
 
-def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
+def working_directories(command: Command, facts: Facts) -> tuple[str, ...] | None:
     """The directories the command may run in, or None if that cannot be known."""
     if command.directories is None:
         return None
@@ -54,7 +54,7 @@ def is_unsettled(path: str, facts: Facts) -> bool:
     )
 
 
-def written_places(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...]:
+def lexical_paths(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...]:
     """The paths that a word stands for as it is written, links not followed; none where that is not known."""
     values = ((base, word.known(variables(base, facts))) for base in directories or ())
     return tuple(normpath(join(base, value)) for base, value in values if value is not None)
@@ -74,7 +74,7 @@ def _after(step: Word, starts: tuple[str, ...], facts: Facts) -> tuple[str, ...]
         path = join(start, to)
         found += (normpath(path), facts.files.real(path))
     ends = tuple(dict.fromkeys(found))
-    return ends if len(ends) <= MOST_ENDS else None
+    return ends if len(ends) <= MOST_TARGETS else None
 
 
 def variables(base: str, facts: Facts) -> dict[str, str]:
@@ -82,7 +82,7 @@ def variables(base: str, facts: Facts) -> dict[str, str]:
     return {"HOME": facts.home, "PWD": base}
 
 
-def leads_to(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...] | None:
+def real_paths(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...] | None:
     """The real paths a word may stand for in these directories; None where that cannot be known."""
     if directories is None:
         if not word.start.startswith("/"):
@@ -114,7 +114,7 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
 
 
 def _is_process_own(path: str, facts: Facts) -> bool:
-    if re.fullmatch(STREAM, path):
+    if re.fullmatch(OPEN_STREAM, path):
         return False
     return is_own_process(path) or facts.files.is_process_own(path)
 
@@ -163,9 +163,9 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
     if command.program == "rm" and "-r" not in command.flags:
         return
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
-    directories = bases(command, facts) or (facts.cwd, facts.home)
+    directories = working_directories(command, facts) or (facts.cwd, facts.home)
     for word in command.deletes:
-        if _is_wholly_unknown(word) and (named := re.search(BARE, facts.script.text)):
+        if _is_wholly_unknown(word) and (named := re.search(ROOT_OR_HOME, facts.script.text)):
             # Values are not followed; a line that names the root or the home beside such a word may mean it.
             yield word, "/" if named[0] == "/" else facts.home
             continue
@@ -188,10 +188,10 @@ def _is_wholly_unknown(word: Word) -> bool:
 def _workspace_named_by(word: Word, directories: tuple[str, ...], facts: Facts) -> str:
     """The workspace, where `$(pwd)` is it, or a variable: `x=$PWD; rm -r $x`."""
     end = r"/*[\"']?(?=$|[\s;&|)])"
-    if re.fullmatch(rf"[\"']?(?:{HERE}){end}", word.source):
+    if re.fullmatch(rf"[\"']?(?:{WORKING_DIRECTORY}){end}", word.source):
         return next((place for place in directories if is_ruinous(place, facts)), "")
     names = "|".join(re.findall(r"\$\{?(\w+)", word.source))
-    places = "|".join((HERE, *map(re.escape, facts.roots)))
+    places = "|".join((WORKING_DIRECTORY, *map(re.escape, facts.roots)))
     given = names and re.search(rf"(?<!\w)(?:{names})=[\"']?({places}){end}", facts.script.text)
     if not given:
         return ""
@@ -226,7 +226,9 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     if wild is None:
         return facts.files.real(join(base, target))
     directory = facts.files.real(join(base, "/".join(steps[:wild]) + "/" if wild else "."))
-    takes_all = all(not re.sub(MOST, "", step).strip("*.?[]!^{},()@+|") for step in steps[wild:])
+    takes_all = all(
+        not re.sub(NEARLY_ANY_CHARACTER, "", step).strip("*.?[]!^{},()@+|") for step in steps[wild:]
+    )
     if takes_all or directory in ("/", facts.home):
         return directory
     return join(directory, *steps[wild:])
@@ -256,7 +258,7 @@ IN_ANY_ORDER = r"\b(?:for|while|until|select|coproc|trap|function)\b|\(\s*\)|[|&
 
 
 def unsettled_names(
-    parts: tuple[Command, ...], facts: Facts, *, is_fenced: bool
+    parts: tuple[Command, ...], facts: Facts, *, is_sandboxed: bool
 ) -> tuple[tuple[str, ...], ...]:
     """For each command of a line the names that other commands of it have changed by then.
 
@@ -268,7 +270,7 @@ def unsettled_names(
 
     Inside the sandbox only links count, which no line makes by the way: there only the workspace can be lost.
     """
-    changed = [_names(part, facts) if not is_fenced or part.program == LINKS else () for part in parts]
+    changed = [_names(part, facts) if not is_sandboxed or part.program == LINKS else () for part in parts]
     if not any(changed):
         return ((),) * len(parts)
     text = re.sub(r"&&|\|\|", "", facts.script.text)
@@ -289,13 +291,13 @@ def _names(part: Command, facts: Facts) -> tuple[str, ...]:
 
 def _changed(part: Command, facts: Facts) -> Iterator[str]:
     """Names that are others after this command; with a slash at the end, all that lies below one."""
-    directories = bases(part, facts)
+    directories = working_directories(part, facts)
     if part.program != "mv" and not (part.writes and part.program in ("cp", LINKS, "rsync")):
         yield from (f"{base}/" for base in directories or ())
     moved = part.program == "mv"
     for word in (*part.writes, *part.deletes):
-        real = leads_to(word, directories, facts)
-        for place in (*(real or ()), *written_places(word, directories, facts)):
+        real = real_paths(word, directories, facts)
+        for place in (*(real or ()), *lexical_paths(word, directories, facts)):
             is_kept = facts.files.is_directory(place) and (not moved or word in part.writes[-1:])
             yield f"{place}/" if is_kept else place
 

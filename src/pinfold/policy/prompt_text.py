@@ -32,7 +32,7 @@ def summarize(
     policy: SandboxPolicy,
     settings: Settings,
     roots: Sequence[str],
-    face: AgentInterface = AgentInterface.SESSION,
+    interface: AgentInterface = AgentInterface.SESSION,
 ) -> str:
     """The text for a system prompt; empty where the sandbox is off."""
     if not settings.sandbox.enabled or policy.type is PolicyType.INSECURE_NONE:
@@ -41,13 +41,13 @@ def summarize(
         *_files(policy, roots),
         *_git(policy),
         *_network(policy, settings),
-        *_temporary(policy, face),
+        *_temporary(policy, interface),
         *_environment(policy),
         *_limits(policy),
-        *_lines(face),
+        *_lines(interface),
         *_refusals(settings),
-        *_remedies(face),
-        *_bypass(settings, face),
+        *_remedies(interface),
+        *_bypass(settings, interface),
     ]
     return "\n".join(
         ["Your commands run in a sandbox that the kernel enforces:", *(f"- {p}" for p in points)]
@@ -112,7 +112,7 @@ def _asks(settings: Settings) -> bool:
     return settings.network.access is NetworkAccess.ASK
 
 
-def _temporary(policy: SandboxPolicy, face: AgentInterface) -> Iterator[str]:
+def _temporary(policy: SandboxPolicy, interface: AgentInterface) -> Iterator[str]:
     if policy.disable_tmp_write:
         yield "There is no temporary directory: TMPDIR is not set, and /tmp is read-only."
     elif _is_shared(policy):
@@ -120,7 +120,7 @@ def _temporary(policy: SandboxPolicy, face: AgentInterface) -> Iterator[str]:
             "For temporary files use `$TMPDIR`, which is set for you; most programs do so by themselves. It"
             " is the machine's own /tmp, which holds other programs' files too."
         )
-    elif face is AgentInterface.HOOK:
+    elif interface is AgentInterface.HOOK:
         yield (
             "For temporary files use `$TMPDIR`, which is set for you; most programs do so by themselves. It"
             " is a private /tmp that is deleted when the command ends; you cannot see the machine's own /tmp."
@@ -176,16 +176,16 @@ def _refusals(settings: Settings) -> Iterator[str]:
         yield f"Expected violations, which are not listed: {_listed(tuple(settings.violations_ignore))}."
 
 
-def _lines(face: AgentInterface) -> Iterator[str]:
-    if face is AgentInterface.HOOK:
+def _lines(interface: AgentInterface) -> Iterator[str]:
+    if interface is AgentInterface.HOOK:
         yield (
             "Each command line starts in the same directory, and all its processes end with it. `cd` and"
             " variables do not carry over to the next line, so begin a line that needs it with `cd DIR &&`."
         )
 
 
-def _remedies(face: AgentInterface) -> Iterator[str]:
-    if face is AgentInterface.HOOK:
+def _remedies(interface: AgentInterface) -> Iterator[str]:
+    if interface is AgentInterface.HOOK:
         yield (
             "When the sandbox blocks the task, say in a sentence which restriction it was and exactly what"
             " you need (a path, a host, git writes), so that the person can allow it. Do not run the command"
@@ -209,7 +209,7 @@ def _sensitive() -> Iterator[str]:
     yield "The person sees and changes the restrictions with `pinfold status` and `pinfold settings`."
 
 
-def _bypass(settings: Settings, face: AgentInterface) -> Iterator[str]:
+def _bypass(settings: Settings, interface: AgentInterface) -> Iterator[str]:
     if settings.sandbox.excluded_commands:
         rules = tuple(rule.text for rule in settings.sandbox.excluded_commands)
         yield f"Once approved, these commands run outside the sandbox: {_listed(rules)}."
@@ -224,7 +224,7 @@ def _bypass(settings: Settings, face: AgentInterface) -> Iterator[str]:
                 " allows."
             )
         return
-    if face is AgentInterface.HOOK:
+    if interface is AgentInterface.HOOK:
         yield (
             f"Each command runs in the sandbox by default, also after one that did not. If your shell tool"
             f" has {BYPASS}, set it only when the person explicitly asked to run this command without the"

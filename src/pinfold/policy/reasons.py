@@ -41,9 +41,9 @@ def by_setting(
 def too_late(settings: Settings) -> tuple[Reason, ...]:
     """Why the answer is no where it was not ready in time."""
     given = f"{settings.answer:g}s"
-    said = f"the decision took longer than {given}"
+    message = f"the decision took longer than {given}"
     remedy = "split the line, use fewer rules, or raise `limits.answer` in your settings"
-    return (by_setting(settings, StepCode.LATE, Verdict.DENY, said, "limits.answer", given, remedy),)
+    return (by_setting(settings, StepCode.LATE, Verdict.DENY, message, "limits.answer", given, remedy),)
 
 
 def remedy_for(origin: Origin, remedy: str) -> str:
@@ -59,11 +59,11 @@ def _toml(value: object) -> str:
 
 def needs_person(settings: Settings, what: str) -> Reason | None:
     """Whether a person is to see everything: by the administrator's word, or by the user's mode."""
-    said, step = f"{what} needs a person's approval", StepCode.PERSON_WANTED
+    message, step = f"{what} needs a person's approval", StepCode.PERSON_WANTED
     if settings.admin.disabled:
-        return by_setting(settings, step, Verdict.ASK, said, "admin.auto_run", "disabled")
+        return by_setting(settings, step, Verdict.ASK, message, "admin.auto_run", "disabled")
     if settings.mode is AutoRunMode.ASK_EVERY_TIME:
-        return by_setting(settings, step, Verdict.ASK, said, "mode", "ask_every_time")
+        return by_setting(settings, step, Verdict.ASK, message, "mode", "ask_every_time")
     return None
 
 
@@ -79,12 +79,14 @@ def by_rules(
     for part in context.script.commands:
         rule = _matching(context, rules, part, RuleMatch.YES)
         if rule:
-            said = because(f"matches the {verdict} rule `{rule.text}`", rule)
+            message = because(f"matches the {verdict} rule `{rule.text}`", rule)
             yield _by_rule(
-                step, verdict, said, rule, part.span, _taking_back(rule, verdict, context.facts.home)
+                step, verdict, message, rule, part.span, _taking_back(rule, verdict, context.facts.home)
             )
     doubts = (unknown for unknown in context.script.unknowns if unknown.runs and not unknown.is_data)
-    yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
+    yield from (
+        _by_unknown(step, verdict, unknown, rules[0]) for unknown in without_overlaps(doubts) if rules
+    )
 
 
 def _taking_back(rule: Rule, verdict: Verdict, home: str) -> str:
@@ -109,14 +111,16 @@ def by_doubtful_rules(context: CommandContext, step: StepCode, *lists: tuple[Rul
                     "it may run its arguments as a command",
                     "leave that out, or answer the question",
                 )
-            said = f"{why}, so the rule `{rule.text}` may match it"
-            yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
+            message = f"{why}, so the rule `{rule.text}` may match it"
+            yield _by_rule(step, Verdict.ASK, message, rule, part.span, remedy)
     doubts = (unknown for unknown in context.script.unknowns if unknown.is_data)
     first = next((rules[0] for rules in lists if rules), None)
-    yield from (_by_unknown(step, Verdict.ASK, unknown, first) for unknown in told_once(doubts) if first)
+    yield from (
+        _by_unknown(step, Verdict.ASK, unknown, first) for unknown in without_overlaps(doubts) if first
+    )
 
 
-def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
+def without_overlaps(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
     """Of several doubts about one place the first: the shell's and a program's view of `eval "$X"` differ."""
     told: list[Span] = []
     for unknown in unknowns:
@@ -127,8 +131,8 @@ def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
 
 
 def _by_unknown(step: StepCode, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
-    said = f"{unknown.why}, so the rule `{rule.text}` may match it"
-    return _by_rule(step, verdict, said, rule, unknown.span, "write out the command to run")
+    message = f"{unknown.why}, so the rule `{rule.text}` may match it"
+    return _by_rule(step, verdict, message, rule, unknown.span, "write out the command to run")
 
 
 def _matching(context: CommandContext, rules: tuple[Rule, ...], part: Command, how: RuleMatch) -> Rule | None:
@@ -148,13 +152,15 @@ def _by_rule(
 
 def by_hooks(context: CommandContext, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
     """What hooks with this answer say."""
-    said = {
+    beginnings = {
         Verdict.DENY: "Command execution was blocked by a hook",
         Verdict.ASK: "a hook asks for a person's approval",
     }
     for answer in context.facts.hooks:
         if answer.verdict is verdict:
-            message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
+            message = f"{beginnings[verdict]}: `{answer.hook}`" + (
+                f": {answer.message}" if answer.message else ""
+            )
             remedy = remedy_for(answer.origin, "change that hook, or remove it from `hooks.before_command`")
             yield Reason(
                 step,
@@ -169,18 +175,18 @@ def by_hooks(context: CommandContext, step: StepCode, verdict: Verdict) -> Itera
 
 def not_covered(context: CommandContext, step: StepCode) -> Iterator[Reason]:
     """Everything in the line that no permissive rule covers, and why."""
-    for unknown in told_once(context.script.unknowns):
-        said = f"{unknown.why}, so no allowlist can cover it"
-        yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out the command to run")
+    for unknown in without_overlaps(context.script.unknowns):
+        message = f"{unknown.why}, so no allowlist can cover it"
+        yield Reason(step, message, Verdict.ASK, span=unknown.span, remedy="write out the command to run")
     for part in context.parts:
         if not context.cover(part):
-            if found := context.shadow(part):
-                said = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
+            if found := context.shadowing_file(part):
+                message = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
                 remedy = "give the full path of the program you mean, or answer the question"
-                yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy, arguments=(found,))
+                yield Reason(step, message, Verdict.ASK, span=part.span, remedy=remedy, arguments=(found,))
                 continue
             helpers = context.git_helpers(part)[:1]
-            message, span, remedy = _lacks(part, helpers, context.is_fenced)
+            message, span, remedy = _lacks(part, helpers, context.is_sandboxed)
             yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy, arguments=helpers)
 
 
@@ -189,8 +195,8 @@ def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, 
     written = [r for r in part.redirections if r.writes and not is_sink(r.target)]
     fence = "turn the sandbox on, or answer the question" if not fenced else "answer the question"
     if helpers:
-        said = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
-        return said, part.span, fence
+        message = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
+        return message, part.span, fence
     if part.hazards:
         hazard = part.hazards[0]
         return (
@@ -199,8 +205,8 @@ def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, 
             "leave that out, or answer the question",
         )
     if written:
-        said = f"it writes `{written[0].target.source}`, which no command rule covers"
-        return said, written[0].span, fence
+        message = f"it writes `{written[0].target.source}`, which no command rule covers"
+        return message, written[0].span, fence
     name = part.program or part.text
     return f"`{name}` is not on the allowlist", part.span, f"add it to `commands.allow`, or {fence}"
 
@@ -208,12 +214,12 @@ def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, 
 def describe_refusal(decision: Decision) -> str:
     """Why something was not done, and what may be done next, in one line."""
     reason = decision.reasons[0]
-    said = visible(reason.message)
+    message = visible(reason.message)
     if reason.origin and reason.origin.file:
-        said = f"{said} ({visible(str(reason.origin))})"
+        message = f"{message} ({visible(str(reason.origin))})"
     if decision.verdict is Verdict.DENY:
         following = "nothing was done; continue without it, or tell the person what you need it for"
     else:
         following = "a person has to allow it"
     remedy = f"; to change that: {visible(reason.remedy)}" if reason.remedy else ""
-    return f"{said}{remedy}; {following}"
+    return f"{message}{remedy}; {following}"

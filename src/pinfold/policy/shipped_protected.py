@@ -17,11 +17,11 @@ from pinfold.model.load_structs import load_as
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule
 from pinfold.policy.paths import contains, is_covered, normalised
 
-OWN = "your settings protect it"
-BLOCKED = "git writes are blocked"
-OBEYED = "pinfold reads or runs it"
-INSTALLED = "pinfold, or the Python that runs it, is installed there"
-NOBODY = "this cannot be granted"
+BY_SETTINGS = "your settings protect it"
+GIT_BLOCKED = "git writes are blocked"
+USED_BY_PINFOLD = "pinfold reads or runs it"
+PINFOLD_INSTALLED = "pinfold, or the Python that runs it, is installed there"
+NOT_GRANTABLE = "this cannot be granted"
 
 
 class NameReach(StrEnum):
@@ -68,7 +68,7 @@ def protected_by(
     return _listed(found[0].rule) if found else None
 
 
-def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
+def is_used_by_pinfold(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
     """Whether a rule stands for something of `own`: what pinfold itself obeys, runs or remembers."""
     return rule.startswith("/") and is_covered(rule, own())
 
@@ -77,20 +77,21 @@ def why_protected(rule: str, why: str, code: ViolationCode, own: Callable[[], tu
     """A rule's reason. One that no list has is of the user's settings, or of what pinfold is and runs on."""
     if code is not ViolationCode.PROTECTED_BY_SETTINGS or not rule.startswith("/"):
         return why
-    if is_obeyed(rule, own):
-        return OBEYED
-    return INSTALLED if any(contains(rule, path) for path in own()) else why
+    if is_used_by_pinfold(rule, own):
+        return USED_BY_PINFOLD
+    return PINFOLD_INSTALLED if any(contains(rule, path) for path in own()) else why
 
 
 def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:
     """What a pen's warden holds names against: the list, and the policy's own entries."""
     git = (
-        (NameRule(GIT, BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES),)
+        (NameRule(GIT, GIT_BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES),)
         if block_git_writes
         else ()
     )
     own = tuple(
-        NameRule(normalised(entry), OWN, code=ViolationCode.PROTECTED_BY_SETTINGS) for entry in entries
+        NameRule(normalised(entry), BY_SETTINGS, code=ViolationCode.PROTECTED_BY_SETTINGS)
+        for entry in entries
     )
     listed = tuple(
         NameRule(each.name, each.why, each.reach is NameReach.TOP, each.grant is Grantable.PERSON)

@@ -19,8 +19,8 @@ from pinfold.policy.reasons import (
     by_setting,
     needs_person,
     not_covered,
-    told_once,
     too_late,
+    without_overlaps,
 )
 from pinfold.policy.rules import covering_rule
 
@@ -67,17 +67,17 @@ def denied(context: CommandContext) -> Reasons:
 def no_fence(context: CommandContext) -> Reasons:
     """Where the fence cannot be held, by this machine or by whoever asks, nothing runs as if it were."""
     accepted = context.settings.sandbox.if_unavailable
-    if not context.wants_fence or not context.facts.sandbox_trouble or accepted is IfUnavailable.RUN:
+    if not context.wants_sandbox or not context.facts.sandbox_trouble or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said = f"the sandbox is not available here: {context.facts.sandbox_trouble}"
+    message = f"the sandbox is not available here: {context.facts.sandbox_trouble}"
     remedy = "run `pinfold doctor`, or set `sandbox.if_unavailable` to accept running without a sandbox"
     return (
         by_setting(
             context.settings,
             StepCode.NO_FENCE,
             verdict,
-            said,
+            message,
             "sandbox.if_unavailable",
             str(accepted),
             remedy,
@@ -93,8 +93,8 @@ def too_long(context: CommandContext) -> Reasons:
     length = len(context.request.command)
     if length <= LONGEST_LINE:
         return SILENT
-    said = f"the line has {length:,} characters; pinfold judges at most {LONGEST_LINE:,}"
-    return (Reason(StepCode.TOO_LONG, said, Verdict.ASK, remedy="put it into a script file and run that"),)
+    message = f"the line has {length:,} characters; pinfold judges at most {LONGEST_LINE:,}"
+    return (Reason(StepCode.TOO_LONG, message, Verdict.ASK, remedy="put it into a script file and run that"),)
 
 
 def ruinous(context: CommandContext) -> Reasons:
@@ -124,12 +124,12 @@ def _told(target: str, facts: Facts) -> str:
 
 def bypass(context: CommandContext) -> Reasons:
     """Leaving the fence is a question of its own, which no command rule answers."""
-    if not (context.fence_is_on and context.bypass_is_open):
+    if not (context.sandbox_is_on and context.bypass_is_open):
         return SILENT
-    said = "the request asks to run without the sandbox"
+    message = "the request asks to run without the sandbox"
     remedy = "run it in the sandbox, and ask for only the path or host it needs"
     key = "sandbox.allow_unsandboxed"
-    return (by_setting(context.settings, StepCode.BYPASS, Verdict.ASK, said, key, True, remedy),)
+    return (by_setting(context.settings, StepCode.BYPASS, Verdict.ASK, message, key, True, remedy),)
 
 
 def widening(context: CommandContext) -> Reasons:
@@ -169,9 +169,9 @@ def _wanted(wish: Widening) -> str:
 
 def changes_pinfold(context: CommandContext) -> Reasons:
     """An agent may not change the settings or approvals that hold it."""
-    said, remedy = "it would change pinfold's own settings or approvals", "run it yourself"
+    message, remedy = "it would change pinfold's own settings or approvals", "run it yourself"
     return tuple(
-        Reason(StepCode.CHANGES_PINFOLD, said, Verdict.ASK, span=part.span, remedy=remedy)
+        Reason(StepCode.CHANGES_PINFOLD, message, Verdict.ASK, span=part.span, remedy=remedy)
         for part in context.script.commands
         if Trait.CHANGES_PINFOLD in part.traits
     )
@@ -179,13 +179,15 @@ def changes_pinfold(context: CommandContext) -> Reasons:
 
 def superuser(context: CommandContext) -> Reasons:
     """Running everything as root without a fence, unless really inside one already."""
-    unheld = context.facts.is_superuser and not context.is_fenced and not context.facts.inside_sandbox
+    unheld = context.facts.is_superuser and not context.is_sandboxed and not context.facts.inside_sandbox
     if not (unheld and context.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
-    said = f"the mode is `run_everything`, and {ROOT_MESSAGE}"
+    message = f"the mode is `run_everything`, and {ROOT_MESSAGE}"
     remedy = "turn the sandbox on, or run as an ordinary user"
     return (
-        by_setting(context.settings, StepCode.SUPERUSER, Verdict.ASK, said, "mode", "run_everything", remedy),
+        by_setting(
+            context.settings, StepCode.SUPERUSER, Verdict.ASK, message, "mode", "run_everything", remedy
+        ),
     )
 
 
@@ -232,12 +234,12 @@ def _unreadable(context: CommandContext, step: StepCode, message: str) -> Reason
     rules = context.settings.commands.ask or context.settings.commands.deny
     span, remedy = context.script.problem_span, "write the line in plain bash"
     if rules:
-        said = f"{message}, so the rule `{rules[0].text}` may match it"
+        message = f"{message}, so the rule `{rules[0].text}` may match it"
         return Reason(
-            step, said, Verdict.ASK, rule=rules[0].text, origin=rules[0].origin, span=span, remedy=remedy
+            step, message, Verdict.ASK, rule=rules[0].text, origin=rules[0].origin, span=span, remedy=remedy
         )
     if context.runs_freely or _everything_may_run(context):
-        held = "; it runs in the sandbox" if context.is_fenced else ""
+        held = "; it runs in the sandbox" if context.is_sandboxed else ""
         return Reason(step, message + held, Verdict.ALLOW, span=span)
     return Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
 
@@ -246,9 +248,11 @@ def run_everything(context: CommandContext) -> Reasons:
     """The user wants no questions, and the administrator permits that."""
     if not _everything_may_run(context):
         return SILENT
-    said = "everything runs without a question"
+    message = "everything runs without a question"
     return (
-        by_setting(context.settings, StepCode.RUN_EVERYTHING, Verdict.ALLOW, said, "mode", "run_everything"),
+        by_setting(
+            context.settings, StepCode.RUN_EVERYTHING, Verdict.ALLOW, message, "mode", "run_everything"
+        ),
     )
 
 
@@ -275,7 +279,7 @@ def elevation(context: CommandContext) -> Reasons:
     """sudo and its kin always ask."""
     remedy = "leave it out, or run it yourself"
     fenced = "asks for more rights than yours, and gets none in the sandbox"
-    effect = fenced if context.is_fenced else "runs with more rights than yours"
+    effect = fenced if context.is_sandboxed else "runs with more rights than yours"
     known = tuple(
         Reason(
             StepCode.ELEVATION,
@@ -292,18 +296,18 @@ def elevation(context: CommandContext) -> Reasons:
 
 def _unknown_outside(context: CommandContext, step: StepCode, message: str) -> Reasons:
     """Outside of the fence, what may be anything may be this."""
-    if context.is_fenced:
+    if context.is_sandboxed:
         return SILENT
     remedy = "write out the command to run"
     return tuple(
         Reason(step, f"{unknown.why}, and {message}", Verdict.ASK, span=unknown.span, remedy=remedy)
-        for unknown in told_once(each for each in context.script.unknowns if each.runs)
+        for unknown in without_overlaps(each for each in context.script.unknowns if each.runs)
     )
 
 
 def unfenced_files(context: CommandContext) -> Reasons:
     """Outside of the fence, nothing else protects dotfiles, hidden files and what lies elsewhere."""
-    if context.is_fenced:
+    if context.is_sandboxed:
         return SILENT
     # Imported here: inside the fence, the usual context, none of it is needed.
     from pinfold.policy.unsandboxed_checks import file_protections
@@ -313,12 +317,12 @@ def unfenced_files(context: CommandContext) -> Reasons:
 
 def empty_allowlist(context: CommandContext) -> Reasons:
     """Without a fence and without an allowlist there is nothing to go by."""
-    if context.is_fenced or context.settings.commands.allow:
+    if context.is_sandboxed or context.settings.commands.allow:
         return SILENT
-    said = "it would run outside the sandbox, and your allowlist is empty"
+    message = "it would run outside the sandbox, and your allowlist is empty"
     remedy = "turn the sandbox on, or add the command to `commands.allow`"
     key = "commands.allow"
-    return (by_setting(context.settings, StepCode.EMPTY_ALLOWLIST, Verdict.ASK, said, key, [], remedy),)
+    return (by_setting(context.settings, StepCode.EMPTY_ALLOWLIST, Verdict.ASK, message, key, [], remedy),)
 
 
 def covered(context: CommandContext) -> Reasons:
@@ -344,15 +348,17 @@ def covered(context: CommandContext) -> Reasons:
 
 def fenced(context: CommandContext) -> Reasons:
     """Inside the fence the kernel holds the line, so there is nothing to ask."""
-    if not (context.is_fenced and context.runs_freely):
+    if not (context.is_sandboxed and context.runs_freely):
         return SILENT
-    said = "it runs in the sandbox"
-    return (by_setting(context.settings, StepCode.FENCED, Verdict.ALLOW, said, "sandbox.auto_allow", True),)
+    message = "it runs in the sandbox"
+    return (
+        by_setting(context.settings, StepCode.FENCED, Verdict.ALLOW, message, "sandbox.auto_allow", True),
+    )
 
 
 def otherwise(context: CommandContext) -> Reasons:
     """No rule speaks for it: a person does."""
-    said = "sandboxed commands ask too"
+    message = "sandboxed commands ask too"
     return (*not_covered(context, StepCode.OTHERWISE),) or (
-        by_setting(context.settings, StepCode.OTHERWISE, Verdict.ASK, said, "sandbox.auto_allow", False),
+        by_setting(context.settings, StepCode.OTHERWISE, Verdict.ASK, message, "sandbox.auto_allow", False),
     )

@@ -20,16 +20,19 @@ def _tool(request: CallTool, settings: Settings) -> Reason:
     called = f"{request.server}:{request.tool}"
     for index, entry in enumerate(settings.mcp.allow):
         if _names(entry, request):
-            said, origin = f"`{called}` matches `{entry}` in `mcp.allow`", settings.origin("mcp.allow", index)
-            return Reason(StepCode.MCP_ALLOW, said, Verdict.ALLOW, rule=entry, origin=origin)
+            message, origin = (
+                f"`{called}` matches `{entry}` in `mcp.allow`",
+                settings.origin("mcp.allow", index),
+            )
+            return Reason(StepCode.MCP_ALLOW, message, Verdict.ALLOW, rule=entry, origin=origin)
     key = "protect.mcp_tools"
     if not settings.protect.mcp_tools:
         return by_setting(
             settings, StepCode.MCP_TOOLS, Verdict.ALLOW, "MCP tools need no approval", key, False
         )
-    said = f"`{called}` is not in `mcp.allow`"
+    message = f"`{called}` is not in `mcp.allow`"
     return by_setting(
-        settings, StepCode.MCP_TOOLS, Verdict.ASK, said, key, True, f"add `{called}` to `mcp.allow`"
+        settings, StepCode.MCP_TOOLS, Verdict.ASK, message, key, True, f"add `{called}` to `mcp.allow`"
     )
 
 
@@ -55,8 +58,10 @@ def judge_browser(request: UseBrowser, settings: Settings, facts: Facts) -> Deci
 def _switched_off(settings: Settings) -> Reason | None:
     if settings.admin.browser_features:
         return None
-    said, remedy = "your administrator has turned browser use off", "ask your administrator"
-    return by_setting(settings, StepCode.BROWSER_FEATURES, Verdict.DENY, said, "admin.browser", False, remedy)
+    message, remedy = "your administrator has turned browser use off", "ask your administrator"
+    return by_setting(
+        settings, StepCode.BROWSER_FEATURES, Verdict.DENY, message, "admin.browser", False, remedy
+    )
 
 
 def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -79,5 +84,5 @@ def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
 def _browser(what: str, settings: Settings) -> Reason:
     protected = settings.protect.browser
     verdict = Verdict.ASK if protected else Verdict.ALLOW
-    said = f"`{what}` needs a person's approval" if protected else f"`{what}` needs no approval"
-    return by_setting(settings, StepCode.BROWSER, verdict, said, "protect.browser", protected)
+    message = f"`{what}` needs a person's approval" if protected else f"`{what}` needs no approval"
+    return by_setting(settings, StepCode.BROWSER, verdict, message, "protect.browser", protected)

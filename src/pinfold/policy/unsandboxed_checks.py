@@ -18,10 +18,17 @@ from pinfold.model.script import Command, Text, Trait, Word
 from pinfold.model.settings import Settings
 from pinfold.policy.command_context import CommandContext
 from pinfold.policy.hidden_paths import hidden_by, is_pattern
-from pinfold.policy.operand_paths import bases, in_workspace, is_dotfile, leads_to, variables, writable_roots
+from pinfold.policy.operand_paths import (
+    in_workspace,
+    is_dotfile,
+    real_paths,
+    variables,
+    working_directories,
+    writable_roots,
+)
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.rules import is_sink
-from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
+from pinfold.policy.shipped_protected import GIT_BLOCKED, protected_by, why_protected
 
 Directories = tuple[str, ...] | None
 PROCESSES = "/proc"
@@ -39,7 +46,7 @@ def file_protections(context: CommandContext) -> Iterator[Reason]:
         context.facts.deadline.require_time()
         # git writes links as links, and does not read through them.
         facts = context.facts if part.program == GIT_PROGRAM else context.facts_for(part)
-        directories = bases(part, facts)
+        directories = working_directories(part, facts)
         yield from _writes(part, directories, context, facts)
         yield from _reads(part, directories, facts)
         yield from _mentions(part, directories, facts)
@@ -55,7 +62,7 @@ def _writes(
         if is_sink(word):
             continue
         facts.deadline.require_time()
-        paths = leads_to(word, directories, facts)
+        paths = real_paths(word, directories, facts)
         if paths is None:
             yield _ask(f"the path of `{word.source}` is unknown, and it would be written", word.span)
             continue
@@ -75,10 +82,10 @@ def write_objection(
         return _ask(
             f"{path} is protected: {why_protected(name.name, name.why, name.code, facts.own)}", span, path
         )
-    if said := _repository_objection(path, facts) or _git_objection(path, facts):
-        return _ask(said, span, path)
+    if message := _repository_objection(path, facts) or _git_objection(path, facts):
+        return _ask(message, span, path)
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):
-        return _ask(f"{path} lies in {git}, and {BLOCKED}", span, path, "filesystem.git_writes", settings)
+        return _ask(f"{path} lies in {git}, and {GIT_BLOCKED}", span, path, "filesystem.git_writes", settings)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
         return _ask(f"{path} is outside the workspace", span, path, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):
@@ -138,7 +145,7 @@ def _reads(part: Command, directories: Directories, facts: Facts) -> Iterator[Re
     redirected = [redirection.target for redirection in part.redirections if redirection.reads]
     for word in (*redirected, *part.reads):
         facts.deadline.require_time()
-        paths = leads_to(word, directories, facts)
+        paths = real_paths(word, directories, facts)
         if paths is None:
             yield _ask(f"the path of `{word.source}` is unknown, and it may be hidden", word.span)
             continue
@@ -153,8 +160,8 @@ def _reads(part: Command, directories: Directories, facts: Facts) -> Iterator[Re
                 )
             elif part.reads_below and (pattern := hides_something_below(path, facts)):
                 yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span, path)
-            elif part.reads_below and part.follows_links and (said := _hidden_behind_links(path, facts)):
-                yield _ask(said, word.span, path)
+            elif part.reads_below and part.follows_links and (message := _hidden_behind_links(path, facts)):
+                yield _ask(message, word.span, path)
 
 
 def _hidden_behind_links(path: str, facts: Facts) -> str | None:
@@ -190,7 +197,7 @@ def hides_something_below(path: str, facts: Facts) -> str | None:
 def _pushes(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
     """A push into a repository of this machine runs the hooks that lie there, whoever has put them there."""
     for word in part.operands[1:2]:
-        paths = leads_to(_plain_path(word), directories, facts)
+        paths = real_paths(_plain_path(word), directories, facts)
         if paths is None:
             yield _ask(f"the repository `{word.source}` is unknown, and its hooks may run", word.span)
         for place in (f"{path}{end}" for path in paths or () for end in REPOSITORY_ENDS):
@@ -227,7 +234,7 @@ def _named_by(word: Word, part: Command, directories: tuple[str, ...], facts: Fa
         for piece in dict.fromkeys(_pieces(text)) if text else ():
             yield facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")
     if word.has_glob and word not in part.reads:
-        yield from leads_to(word, directories, facts) or ()
+        yield from real_paths(word, directories, facts) or ()
 
 
 def _pieces(text: str) -> Iterator[str]:

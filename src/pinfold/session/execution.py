@@ -258,17 +258,17 @@ class Explanations:
     ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
         """All that was refused, and what of it is to be reported."""
         from pinfold.network.listeners import has_listener
-        from pinfold.policy.explain_violation import explained, heard, is_ignored
+        from pinfold.policy.explain_violation import drop_closed_ports, explained, is_ignored
         from pinfold.workspace.git_dirs import is_open_to_git
 
         policy = decision.policy
-        told = heard(violations, has_listener)
+        told = drop_closed_ports(violations, has_listener)
 
-        def is_gits(path: str) -> bool:
+        def is_git_file(path: str) -> bool:
             return is_open_to_git(path, roots, policy.protected)
 
         every = tuple(
-            explained(each, settings, line, policy, roots, home, os.path.exists, _may_write, own, is_gits)
+            explained(each, settings, line, policy, roots, home, os.path.exists, _may_write, own, is_git_file)
             for each in told
         )
         with self._lock:

@@ -22,7 +22,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.network_scope import PenReach, leads_out, lent_ports
+from pinfold.policy.network_scope import PenReach, allows_network, lent_ports
 from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.threads import begin_thread
@@ -82,7 +82,7 @@ class Gateway:
     # What the sandbox tells
 
     def leads_out(self, policy: SandboxPolicy) -> bool:
-        return leads_out(policy, self._judge().law.last_settings)
+        return allows_network(policy, self._judge().law.last_settings)
 
     def lent_ports(self, policy: SandboxPolicy) -> dict[int, str]:
         return lent_ports(policy, self._judge().law.last_settings)

@@ -28,7 +28,7 @@ from pinfold.model.permission import (
 )
 from pinfold.model.policy import SandboxPolicy
 from pinfold.network.host_decision import HostDecision
-from pinfold.policy.network_scope import LOOPBACK, PenReach, reach_of
+from pinfold.policy.network_scope import LOOPBACK, PenReach, current_reach
 from pinfold.sandbox.backend import StartRequest
 from pinfold.session.choices import choices_of, host_rules
 from pinfold.session.judge import Judge
@@ -138,7 +138,7 @@ class Hosts:
         return self._reach_of(self._pens[tag.partition(".")[0]])
 
     def _reach_of(self, pen: PenReach) -> SandboxPolicy:
-        return reach_of(pen, self._judge().law.settings)
+        return current_reach(pen, self._judge().law.settings)
 
     def _page_at(self, host: str, port: int | None) -> HostDecision | None:
         """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""

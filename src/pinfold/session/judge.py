@@ -137,9 +137,9 @@ class Judge:
     def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
         """What would be done about a connection under a policy; without a port, about the most open one."""
         from pinfold.policy.connect import judge_connect
-        from pinfold.policy.network_scope import ports_of, within
+        from pinfold.policy.network_scope import ports_of, settings_under
 
-        settings = within(policy, self.law.settings)
+        settings = settings_under(policy, self.law.settings)
         facts = Facts(self.cwd, self.roots, self.home, Disk(), policy)
         ports = (port,) if port is not None else ports_of(settings)
         found = [judge_connect(Connect(host, each), settings, facts) for each in ports]

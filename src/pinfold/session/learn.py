@@ -107,7 +107,7 @@ def chosen(session: "Session", learned: Learned, entries: Sequence[ProposedSetti
 
 def accept(learned: Learned) -> bool:
     """Adds it to the user's settings as they are by now; False where all of it was there."""
-    for directory in learned.proposal.makes:
+    for directory in learned.proposal.new_directories:
         with suppress(FileExistsError):
             os.mkdir(directory)
     return add_values(learned.file, _values(learned.proposal.entries))
@@ -131,7 +131,7 @@ def records_of(
     yield from asked
     for violation in violations:
         alike = [record for record in asked if _is_about(record, violation)]
-        refused = any(record.said is PersonAnswer.NO for record in alike)
+        refused = any(record.answer is PersonAnswer.NO for record in alike)
         if not any(record.operation in (violation.operation, TREE) for record in alike):
             yield _of_violation(violation, PersonAnswer.NO if refused else PersonAnswer.NOTHING)
 
@@ -145,12 +145,12 @@ def _is_about(record: WantedAccess, violation: Violation) -> bool:
 def _of_question(
     question: PermissionNeeded, reply: Answer | Reply | None, protected: tuple[str, ...]
 ) -> WantedAccess:
-    said = _said(reply)
+    answer = _answer_of(reply)
     reason = question.decision.reasons[0]
     match question.capability:
         case Capability.CONNECT:
             target = str(Pattern(question.host, question.port))
-            return WantedAccess(CONNECT, (target,), reason.rule, reason.message, question.program, said)
+            return WantedAccess(CONNECT, (target,), reason.rule, reason.message, question.program, answer)
         case Capability.WRITE:
             paths = (question.path, *filter(None, [question.source]))
             named = protected_by(question.path, ANYWHERE, protected)
@@ -160,14 +160,14 @@ def _of_question(
                 reason.rule if reason.step is StepCode.PROTECTED else "",
                 named.why if named else reason.message,
                 question.program,
-                said,
+                answer,
                 is_git=reason.step is StepCode.GIT_WRITES,
                 directory=question.directory if _is_whole(reply) else "",
             )
-    return WantedAccess(RUN, question.rules, why=reason.message, said=said)
+    return WantedAccess(RUN, question.rules, why=reason.message, answer=answer)
 
 
-def _said(reply: Answer | Reply | None) -> PersonAnswer:
+def _answer_of(reply: Answer | Reply | None) -> PersonAnswer:
     if reply is None:
         return PersonAnswer.NOTHING
     answer = reply.answer if isinstance(reply, Reply) else reply
@@ -178,7 +178,7 @@ def _is_whole(reply: Answer | Reply | None) -> bool:
     return isinstance(reply, Reply) and reply.reach is Reach.DIRECTORY and reply.answer in LASTING
 
 
-def _of_violation(violation: Violation, said: PersonAnswer) -> WantedAccess:
+def _of_violation(violation: Violation, answer: PersonAnswer) -> WantedAccess:
     each = violation
     why = each.why
     if each.operation == READ:
@@ -190,7 +190,7 @@ def _of_violation(violation: Violation, said: PersonAnswer) -> WantedAccess:
         )
         why = "; ".join(filter(None, told))
     return WantedAccess(
-        each.operation, (each.path,), each.rule, why, each.program, said, is_git=each.is_git_writes
+        each.operation, (each.path,), each.rule, why, each.program, answer, is_git=each.is_git_writes
     )
 
 
@@ -212,9 +212,9 @@ def _notes(session: "Session", proposal: Proposal, records: Iterable[WantedAcces
         yield UNSEEN
     elif session.settings.network.access in (NetworkAccess.NONE, NetworkAccess.RULES):
         yield "a host that is not allowed is not even looked up here: to learn hosts, add `--network ask`"
-    for directory in proposal.makes:
+    for directory in proposal.new_directories:
         yield f"{directory} is not there yet: it is made with the entry, so that nothing above it is opened"
-    if any(record.said is not PersonAnswer.YES and record.operation != READ for record in records):
+    if any(record.answer is not PersonAnswer.YES and record.operation != READ for record in records):
         yield "what was refused may have kept it from wanting more: learn again once this is settled"
 
 
@@ -233,8 +233,8 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     lost = (entry for entry in proposal.entries if entry not in kept)
     left = (NotProposed(WantedAccess(SETTING, (f"{entry.key}: {entry.value}",)), OTHERWISE) for entry in lost)
     written = {expanded(entry.value, with_all.home) for entry in kept if entry.key == WRITE}
-    makes = tuple(path for path in proposal.makes if path in written)
-    proposal = Proposal(kept, (*proposal.left, *left), makes)
+    makes = tuple(path for path in proposal.new_directories if path in written)
+    proposal = Proposal(kept, (*proposal.not_proposed, *left), makes)
     after = with_values(before or "", _values(kept))
     return Learned(proposal, file, before, after, notes, was_seen)
 

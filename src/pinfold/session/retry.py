@@ -23,7 +23,7 @@ from pinfold.model.permission import Answer, PermissionNeeded, Settlement, Settl
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
-from pinfold.policy.explain_violation import sufficient
+from pinfold.policy.explain_violation import sufficient_policy
 from pinfold.session.execution import Execution, Need
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
@@ -109,7 +109,7 @@ def needed(violations: Sequence[Violation], anybody: bool) -> SandboxPolicy | No
     Where there is `anybody` to ask, connections have been asked about while they waited.
     """
     answered = any(each.answered or (anybody and each.operation == "connect") for each in violations)
-    return None if answered else sufficient(violations, os.path.exists)
+    return None if answered else sufficient_policy(violations, os.path.exists)
 
 
 def told(decision: Decision, violations: Sequence[Violation]) -> Decision:

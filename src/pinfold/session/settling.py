@@ -80,9 +80,9 @@ class Settlements:
         refused = self._refused(line_of(command))
         if not refused:
             return None
-        from pinfold.policy.explain_violation import sufficient
+        from pinfold.policy.explain_violation import sufficient_policy
 
-        policy = sufficient(refused, os.path.exists)
+        policy = sufficient_policy(refused, os.path.exists)
         if policy is None:
             return None
         return self.widened(replace(command, disable_sandbox=False, policy=policy))

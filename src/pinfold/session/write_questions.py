@@ -41,7 +41,7 @@ from pinfold.policy.grants import (
     widened,
 )
 from pinfold.policy.reasons import remedy_for
-from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
+from pinfold.policy.shipped_protected import GIT_BLOCKED, protected_by, why_protected
 from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
 from pinfold.session.journal import Repeats
@@ -99,7 +99,7 @@ class Elevations:
         if not context.settings.filesystem.ask:
             return Ruling(False, "`filesystem.ask` is false by now")
         if found := objection(key, wanted.operation, wanted.paths, context):
-            return Ruling(False, found.said, code=None if found.by_administrator else ViolationCode.NEVER)
+            return Ruling(False, found.message, code=None if found.by_administrator else ViolationCode.NEVER)
         return Ruling(True) if covers(self._standing(), key, context, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
@@ -218,7 +218,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> De
         what += f" ({change_of_mode(*wanted.modes)})"
     if key[0] == "git":
         setting, step = "filesystem.git_writes", StepCode.GIT_WRITES
-        said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
+        said, remedy = f"{what}; {GIT_BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", StepCode.PROTECTED, ""
         why = why_protected(wanted.rule, wanted.why, wanted.code, lambda: context.own)

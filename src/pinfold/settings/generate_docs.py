@@ -201,9 +201,9 @@ def _of_key(key: Key) -> dict[str, Any]:
 
 def note(key: Key) -> str:
     """Who may write the key, where that is not everybody."""
-    if key.who is WrittenBy.MANAGED:
+    if key.written_by is WrittenBy.MANAGED:
         return " Managed files only."
-    if key.who is WrittenBy.TRUSTED:
+    if key.written_by is WrittenBy.TRUSTED:
         return " Not from a project."
     return ""
 

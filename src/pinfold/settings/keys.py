@@ -85,7 +85,7 @@ class Key(Struct, frozen=True):
     doc: str
     words: tuple[str, ...] = ()
     """For a WORD: what may be written, narrowest first."""
-    who: WrittenBy = WrittenBy.ANYONE
+    written_by: WrittenBy = WrittenBy.ANYONE
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -112,16 +112,20 @@ _AND, _OR, _ORDER, _SMALLER = Direction.AND, Direction.OR, Direction.ORDER, Dire
 _GRANT, _RESTRICT = Direction.GRANT, Direction.RESTRICT
 
 
-def _switch(name: str, narrows: Direction, default: bool, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
-    return Key(name, ValueKind.BOOL, narrows, default, doc, (), who)
+def _switch(
+    name: str, narrows: Direction, default: bool, doc: str, written_by: WrittenBy = WrittenBy.ANYONE
+) -> Key:
+    return Key(name, ValueKind.BOOL, narrows, default, doc, (), written_by)
 
 
-def _word(name: str, words: str, default: str, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
-    return Key(name, ValueKind.WORD, _ORDER, default, doc, tuple(words.split()), who)
+def _word(name: str, words: str, default: str, doc: str, written_by: WrittenBy = WrittenBy.ANYONE) -> Key:
+    return Key(name, ValueKind.WORD, _ORDER, default, doc, tuple(words.split()), written_by)
 
 
-def _list(name: str, kind: ValueKind, narrows: Direction, doc: str, who: WrittenBy = WrittenBy.ANYONE) -> Key:
-    return Key(name, kind, narrows, {} if kind in TABLES else [], doc, (), who)
+def _list(
+    name: str, kind: ValueKind, narrows: Direction, doc: str, written_by: WrittenBy = WrittenBy.ANYONE
+) -> Key:
+    return Key(name, kind, narrows, {} if kind in TABLES else [], doc, (), written_by)
 
 
 # fmt: off

@@ -66,7 +66,7 @@ def _merge_scalar(key: Key, entries: list[WrittenValue], merged: MergedSettings)
     if force is None:
         force = shipped[0]
     for entry in offered:
-        if key.who is not WrittenBy.ANYONE or key.rank(entry.value) > key.rank(force.value):
+        if key.written_by is not WrittenBy.ANYONE or key.rank(entry.value) > key.rank(force.value):
             merged.notices.append(_not_believed(key, [entry]))
         elif key.rank(entry.value) < key.rank(force.value):
             force = entry
@@ -85,7 +85,7 @@ def _merge_list(
         if name == "default" and replaced:
             continue  # a shipped list stands until somebody trusted writes one
         new = [entry for entry in entries if not _is_in(kept, key, entry)]
-        if name in PROJECT_LAYERS and (is_grant or key.who is not WrittenBy.ANYONE):
+        if name in PROJECT_LAYERS and (is_grant or key.written_by is not WrittenBy.ANYONE):
             merged.notices.extend([_not_believed(key, new)] if new else [])
         elif is_grant and by_admin and name != "managed":
             merged.notices.extend([_managed_instead(key, new)] if new else [])

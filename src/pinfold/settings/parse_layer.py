@@ -103,7 +103,7 @@ def _read_section(layer: SettingsLayer, section: str, values: object) -> None:
 
 def _read_key(layer: SettingsLayer, key: Key, value: object) -> None:
     document, path = layer.document, key.path
-    if key.who is WrittenBy.MANAGED and document.layer not in ("managed", "default", "session"):
+    if key.written_by is WrittenBy.MANAGED and document.layer not in ("managed", "default", "session"):
         raise document.error(path, f"`{key.name}` may be set only in a managed file", key=True)
     try:
         if key.is_scalar:

@@ -160,7 +160,7 @@ def read(path: str) -> str:
 
 
 def told(learned: Learned) -> dict[str, str]:
-    return {left.record.paths[0]: left.why for left in learned.proposal.left}
+    return {left.record.paths[0]: left.why for left in learned.proposal.not_proposed}
 
 
 def everything() -> str:
@@ -231,7 +231,7 @@ def what_is_learned_is_the_least_that_is_enough() -> None:
             f"{HOME}/plain", f"{HOME}/.bashrc", f"{HOME}/.ssh/id", f"{work}/.vscode", f"{work}/.pinfold",
         }  # fmt: skip
         assert learned.after.startswith("# mine\n[filesystem]\nhide = []  # kept\n"), learned.after
-        assert learned.proposal.makes == (f"{HOME}/new",)
+        assert learned.proposal.new_directories == (f"{HOME}/new",)
         assert accept(learned) and read(learned.file) == learned.after
         # And from then on it passes, without a question.
         with pinfold.Session([work], settings=learned.file) as session:
@@ -269,7 +269,7 @@ def sockets_that_a_pen_does_not_show_are_learned() -> None:
         return f'python3 -c "{program}" || true'
 
     learned, _, result = learning(connecting("/run/nobody-listens-here"))
-    assert not learned.proposal.entries and not learned.proposal.left and not result.violations
+    assert not learned.proposal.entries and not learned.proposal.not_proposed and not result.violations
     if os.geteuid():
         return  # nobody else may make one there
     for name, entries in (("learn", 1), ("docker", 0)):
@@ -302,7 +302,9 @@ def a_command_that_would_have_been_asked_about_is_learned() -> None:
         assert session.run("touch made").exit_code == 0
     # What is never decided by a list is told.
     learned, _, _ = learning("touch made", text='mode = "ask_every_time"\n')
-    assert not learned.proposal.entries and "a person is to see" in learned.proposal.left[0].why
+    assert (
+        not learned.proposal.entries and "needs a person's approval" in learned.proposal.not_proposed[0].why
+    )
 
 
 def what_other_settings_would_not_honour_is_not_proposed() -> None:
@@ -319,7 +321,7 @@ def some_of_it_can_be_chosen() -> None:
     write(f"{HOME}/b")
     learned, session, _ = learning(f"echo 1 > {HOME}/a; echo 1 > {HOME}/b; mkdir {HOME}/c")
     some = chosen(session, learned, learned.proposal.entries[:1])
-    assert some.after == '[filesystem]\nwrite = ["~/a"]\n' and some.proposal.makes == ()
+    assert some.after == '[filesystem]\nwrite = ["~/a"]\n' and some.proposal.new_directories == ()
     accept(some)
     assert read(some.file) == some.after and not os.path.exists(f"{HOME}/c")
 
