@@ -11,10 +11,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Unknown, Word, literal_word
-from pinfold.shell.options import GivenOption
+from pinfold.model.script import (
+    Assignment,
+    Command,
+    Computed,
+    Hazard,
+    Unknown,
+    Word,
+    drop_start,
+    literal_word,
+)
+from pinfold.shell.dialects import reads_alike
+from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.program_variables import texts_in_variables
 from pinfold.shell.programs import Runs, chart, program_name
+from pinfold.shell.quotes import split_like_env
 from pinfold.shell.results import ShellText
 from pinfold.shell.stdin import piped
 from pinfold.shell.written_files import WrittenFile
@@ -71,6 +82,50 @@ class StartedCommands:
     def start_unknown(self, why: str, span: Span, *, is_data: bool = False) -> None:
         """Adds a place that may start any command."""
         self.unknowns.append(Unknown(why, span, True, is_data))
+
+    def start_alias(self, stage: CommandStage, name: str) -> bool:
+        """Starts the meaning of an alias that the line defines: `git -c alias.p=push p` is `git push`."""
+        for given in stage.arguments.given:
+            text = given.value.literal if given.value is not None else None
+            key, _, meaning = (text or "").partition("=")
+            if not given.option.alias or key.lower() != f"{given.option.alias}{name}".lower():
+                continue
+            rest = stage.arguments.operands[1:]
+            if meaning.startswith("!"):
+                self.start_text((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
+            else:
+                words = listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
+                self.start((self.command.words[0], *words, *rest))
+            return True
+        return False
+
+    def start_if_read_alike(self, text: Word) -> None:
+        """Starts text for another shell as shell text, if that shell reads it as bash does."""
+        if text.literal is not None and reads_alike(text.literal):
+            self.start_text((text,), text.span)
+        else:
+            self.start_foreign(text.span)
+
+    def start_setting(self, given: GivenOption) -> None:
+        """Starts the shell text in a setting, for keys known to hold it: `git -c core.pager='less -S'`."""
+        start = given.value.start if given.value is not None else ""
+        key, equals, _ = start.partition("=")
+        if equals and given.value is not None and re.fullmatch(given.option.settings, key):
+            value = drop_start(given.value, len(key) + 1)
+            if given.option.between and value.literal is not None:
+                self.start(listed(value, given.option.between))
+                return
+            text = drop_start(value, 1) if value.start.startswith("!") else value
+            self.start_text((text,), given.word.span)
+
+    def start_split(self, value: Word, rest: tuple[Word, ...]) -> None:
+        texts = split_like_env(value.literal) if value.literal is not None else None
+        if texts is None:
+            why = f"how `{self.name}` splits `{value.source}` is only known when the line runs"
+            self.start_unknown(why, value.span)
+            return
+        words = tuple(literal_word(text, value.span) for text in texts)
+        self.start((self.command.words[0], *words, *rest))
 
     def add_variables(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
         """Adds commands in variables that programs run by themselves, such as `PAGER`."""

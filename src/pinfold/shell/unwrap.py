@@ -26,13 +26,11 @@ from pinfold.model.script import (
     literal_word,
 )
 from pinfold.shell.canonical_names import file_as_program, module_as_program, package_name, service_of
-from pinfold.shell.dialects import reads_alike
 from pinfold.shell.effects import complete, uncharted
 from pinfold.shell.options import CommandStage, GivenOption, resolve
 from pinfold.shell.placeholders import filled, with_found, with_inputs
 from pinfold.shell.program_variables import texts_in_variables
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
-from pinfold.shell.quotes import split_like_env
 from pinfold.shell.results import MAX_DEPTH
 from pinfold.shell.started_commands import (
     StartedCommands,
@@ -40,7 +38,6 @@ from pinfold.shell.started_commands import (
     changed_by,
     is_code,
     is_code_file,
-    listed,
     run_by_its_first_line,
     stand_for,
     with_unseen_arguments,
@@ -251,33 +248,17 @@ class _Unwrapping:
             if name is None or stage.arguments.doubts:
                 why = f"the `{stage.chart.name}` subcommand is only known when the line runs"
                 self.found.start_unknown(why, word.span)
-            elif stage.chart.child(name) is None and not self._alias(stage, name):
+            elif stage.chart.child(name) is None and not self.found.start_alias(stage, name):
                 if program.unknown_subcommand:
                     self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
                 if self._is_interpreter:
                     self._stand_for(file_as_program(word), stage.arguments.operands[1:])
 
-    def _alias(self, stage: CommandStage, name: str) -> bool:
-        """Starts the meaning of an alias that the line defines: `git -c alias.p=push p` is `git push`."""
-        for given in stage.arguments.given:
-            text = given.value.literal if given.value is not None else None
-            key, _, meaning = (text or "").partition("=")
-            if not given.option.alias or key.lower() != f"{given.option.alias}{name}".lower():
-                continue
-            rest = stage.arguments.operands[1:]
-            if meaning.startswith("!"):
-                self.found.start_text((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
-            else:
-                words = listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
-                self.found.start((self.found.command.words[0], *words, *rest))
-            return True
-        return False
-
     # Options
 
     def _option(self, given: GivenOption) -> None:
         if given.option.settings:
-            self._setting(given)
+            self.found.start_setting(given)
         if given.option.code and given.value is not None and is_code(given.option.code, given.value):
             self.found.start_foreign(given.word.span, is_data=given.option.is_rarely_code)
         if given.option.script and given.value is not None:
@@ -293,7 +274,7 @@ class _Unwrapping:
                     value = drop_start(value, len(given.option.strip))
                 self.found.start_text((value,), given.word.span)
             case "split" if given.value is not None:
-                self._split(given.value, given.command)
+                self.found.start_split(given.value, given.command)
             case "argv":
                 first = self.found.command.words[0]
                 words = with_found(given.command, self.runs, self.stages[-1], first.span)
@@ -301,35 +282,7 @@ class _Unwrapping:
             case "foreign":
                 self.found.start_foreign(given.word.span)
             case "alike":
-                self._start_if_read_alike(given.value or next(iter(self.operands), given.word))
-
-    def _start_if_read_alike(self, text: Word) -> None:
-        """Starts text for another shell as shell text, if that shell reads it as bash does."""
-        if text.literal is not None and reads_alike(text.literal):
-            self.found.start_text((text,), text.span)
-        else:
-            self.found.start_foreign(text.span)
-
-    def _setting(self, given: GivenOption) -> None:
-        """Starts the shell text in a setting, for keys known to hold it: `git -c core.pager='less -S'`."""
-        start = given.value.start if given.value is not None else ""
-        key, equals, _ = start.partition("=")
-        if equals and given.value is not None and re.fullmatch(given.option.settings, key):
-            value = drop_start(given.value, len(key) + 1)
-            if given.option.between and value.literal is not None:
-                self.found.start(listed(value, given.option.between))
-                return
-            text = drop_start(value, 1) if value.start.startswith("!") else value
-            self.found.start_text((text,), given.word.span)
-
-    def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
-        texts = split_like_env(value.literal) if value.literal is not None else None
-        if texts is None:
-            why = f"how `{self.name}` splits `{value.source}` is only known when the line runs"
-            self.found.start_unknown(why, value.span)
-            return
-        words = tuple(literal_word(text, value.span) for text in texts)
-        self.found.start((self.found.command.words[0], *words, *rest))
+                self.found.start_if_read_alike(given.value or next(iter(self.operands), given.word))
 
     # Operands
 
