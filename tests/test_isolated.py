@@ -265,5 +265,5 @@ def test_an_agent_is_not_taken_from_the_project(tmp_path: Path) -> None:
     done = subprocess.run(
         words, cwd=tmp_path, env=environ, input="", capture_output=True, text=True, check=False
     )
-    assert done.returncode == 125 and "PATH names none that lies outside of the project" in done.stderr
+    assert done.returncode == 125 and "not found in PATH outside the project" in done.stderr
     assert marks(tmp_path) == []

@@ -79,7 +79,7 @@ def test_a_sessions_answer_is_in_force_while_it_lasts(
     assert listed(capsys)[0]["state"] == "session ended"
     assert main(["approvals", "list"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"it holds again where that one is resumed, `Session(resume='{session.id}')`" in out
+    assert f"the answer applies again after `Session(resume='{session.id}')`" in out
     with Session(resume=session.id, approvers=[person]) as again:
         _ = again.ledger
         ask(again)
@@ -109,7 +109,7 @@ def test_one_is_revoked_or_all(project: Path, capsys: pytest.CaptureFixture[str]
     assert [each["command"] for each in listed(capsys)] == ["b", "c"]
     assert main(["approvals", "revoke", first]) == 1
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", f"pinfold: no answer `{first}` is remembered\n")
+    assert (told.out, told.err) == ("", f"pinfold: there is no remembered answer `{first}`\n")
     second = str(listed(capsys)[0]["id"])
     assert main(["approvals", "revoke", first, second]) == 1 and capsys.readouterr().out == "1 revoked\n"
     remember(Answer.ALWAYS, command="d")

@@ -27,17 +27,17 @@ from pinfold.cli.hints import AS_OWNER, hint, hopeless
         ("chmod a+x,u-s programs", ""),
         ("chmod +x as=s", ""),
         ("echo chmod 4755", ""),
-        ("git -C x worktree remove wt", "`git worktree remove` does not work"),
-        ("git worktree move a b", "`git worktree move` does not work"),
-        ("git init -q --separate-git-dir=a b", "`git init --separate-git-dir` does not work"),
-        ("git clone --separate-git-dir a b", "`git clone --separate-git-dir` does not work"),
+        ("git -C x worktree remove wt", "`git worktree remove` cannot work"),
+        ("git worktree move a b", "`git worktree move` cannot work"),
+        ("git init -q --separate-git-dir=a b", "`git init --separate-git-dir` cannot work"),
+        ("git clone --separate-git-dir a b", "`git clone --separate-git-dir` cannot work"),
         ("git init -q b", ""),
         ("git submodule add y", ""),
         ("ssh x", ""),
         # A read of something hidden is no refusal that is seen.
         (
             "cat ~/.ssh/there-or-not",
-            "`~/.ssh/there-or-not` is hidden from commands: `pinfold",
+            "`~/.ssh/there-or-not` is hidden from commands; `pinfold",
         ),
         ("cd x && cat a/keys.pem", "`a/keys.pem` is hidden from commands"),
         ("cat notes.pem.txt -", ""),
@@ -60,7 +60,7 @@ def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
     session = Session([str(tmp_path)])
-    told = "`empty` is empty, and held while the command lasts: run it again to delete it"
+    told = "`empty` is empty, but could not be deleted while the command ran; run it again to delete it"
     for line, said in {
         "rm -rf full empty": told,
         "rm -r full": "",
@@ -89,7 +89,7 @@ def test_what_is_hidden_in_a_directory_that_cannot_go_is_told(tmp_path: Path) ->
         (tmp_path / name).touch()
     (tmp_path / ".pinfoldignore").write_text("*.env\n")
     session = Session([str(tmp_path)])
-    told = "`a` cannot be moved or deleted, since `a/b/c/k.env` is hidden from commands: `pinfold explain"
+    told = "`a` cannot be moved or deleted, because `a/b/c/k.env` is hidden from commands; `pinfold explain"
     for line, said in {
         "rm -rf a": told,
         "cd x; mv -n a z": told,

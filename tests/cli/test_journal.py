@@ -47,15 +47,15 @@ def test_each_is_one_line(journal: Journal, capsys: pytest.CaptureFixture[str]) 
     lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()]
     told = [(session, " ".join(rest.split())) for session, rest in lines]
     assert told == [
-        ("s", "exit 3 make\\n\\x1b[2J, in /w; refused open /o/x and 1 more"),
+        ("s", "exit 3 make\\n\\x1b[2J, in /w; denied open /o/x and 1 more"),
         ("s", "deny connect to h.example:443, by `make\\n\\x1b[2J`"),
         ("s", "no open /o/x, by `make\\n\\x1b[2J`"),
         ("s", "failed b, in /w"),
         ("s", f"refused {'x' * 199}…, in /w"),
         ("s", "allowed write /w/a"),
         ("s", "trouble it broke"),
-        ("gone", "no end sleep, in /w"),
-        ("alive", "runs sleep, in /w"),
+        ("gone", "unfinished sleep, in /w"),
+        ("alive", "running sleep, in /w"),
     ]
 
 
@@ -85,7 +85,7 @@ def test_what_is_old_is_forgotten(journal: Journal, capsys: pytest.CaptureFixtur
     filled(journal)
     assert main(["journal", "forget", "--older-than", "1d"]) == 0
     assert main(["journal", "forget", "--older-than", "0s", "--json"]) == 0
-    assert capsys.readouterr().out.replace("\n", "") == '0 forgotten{  "forgotten": 10}'
+    assert capsys.readouterr().out.replace("\n", "") == '0 entries deleted{  "forgotten": 10}'
 
 
 def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,8 +96,8 @@ def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[st
         os.unlink(name)
     assert main(["journal", "list"]) == 0 and main(["journal", "forget", "--older-than", "1d"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "nothing is written down of a session `\\x1b` in state/pinfold/journal.sqlite"
-    assert said[1:] == [*["nothing is written down in state/pinfold/journal.sqlite"] * 2, "0 forgotten"]
+    assert said[0] == "the journal state/pinfold/journal.sqlite has no entries of a session `\\x1b`"
+    assert said[1:] == [*["the journal state/pinfold/journal.sqlite is empty"] * 2, "0 entries deleted"]
     assert not os.path.exists(journal.path)
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 needs_screen = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here to look with")
 MINE = "# mine\n[filesystem]\nhide = []  # nothing yet\n"
 LINE = "mkdir ~/new; echo 1 > ~/new/a; echo 1 > ~/new/b; echo end"
-ACCEPT = "change your settings so?"
+ACCEPT = "write this to your settings?"
 
 
 def learned(screen: Screen) -> str:
@@ -39,7 +39,7 @@ def learned(screen: Screen) -> str:
 def test_each_yes_is_proposed_and_accepted_with_one_word(screen: Screen) -> None:
     path = screen.settings(MINE)
     told = learned(screen)
-    assert "end" in told and '+write = ["~/new"]' in told and "not proposed" not in told
+    assert "end" in told and '+write = ["~/new"]' in told and "no proposal" not in told
     assert path.read_text() == MINE
     screen.press("y", "Enter")
     screen.wait_for("changed ~/.config/pinfold/settings.toml")
@@ -48,7 +48,7 @@ def test_each_yes_is_proposed_and_accepted_with_one_word(screen: Screen) -> None
     # From then on nobody is asked, and there is nothing left to learn.
     screen.run("learn", "-c", LINE.replace("mkdir", "mkdir -p"))
     told = screen.wait_for("exit:0")
-    assert "it wanted nothing that your settings do not give" in told and "let it?" not in told
+    assert "your settings already allow everything that the command tried" in told and "let it?" not in told
 
 
 @needs_screen
@@ -60,7 +60,7 @@ def test_anything_else_is_no(screen: Screen, keys: tuple[str, ...]) -> None:
     screen.press("y")
     screen.wait_for(ACCEPT)
     screen.press(*keys)
-    screen.wait_for("nothing is changed")
+    screen.wait_for("nothing was changed")
     screen.wait_for("exit:0")
     assert path.read_text() == MINE
 
@@ -116,21 +116,30 @@ def test_without_a_terminal_it_is_told_and_nothing_is_changed(person: Person) ->
     done = learn(person, "--", "mkdir", str(person.where / "home/new"))
     assert done.returncode == 1 and "Read-only" in done.stderr
     assert "+++ ~/.config/pinfold/settings.toml" in done.stderr and '+write = ["~/new"]' in done.stderr
-    assert "nothing is changed: run it at a terminal" in done.stderr and "learn again" in done.stderr
+    assert (
+        "nothing is changed; to accept this, run it at a terminal" in done.stderr
+        and "learn again" in done.stderr
+    )
     assert not settings_of(person).exists() and not (person.where / "home/new").exists()
 
 
 def test_what_is_not_proposed_is_told_alone_where_nothing_is(person: Person) -> None:
     done = learn(person, "-c", "echo x > /etc/pinfold-was-here")
-    assert "pinfold: it wanted this, which is not proposed:\n  open /etc/pinfold-was-here" in done.stderr
+    assert (
+        "pinfold: the command tried this, which no proposal allows:\n  open /etc/pinfold-was-here"
+        in done.stderr
+    )
     assert "+++" not in done.stderr and not os.path.exists("/etc/pinfold-was-here")
 
 
 def test_it_is_not_said_to_be_enough_where_something_is_not_proposed(person: Person) -> None:
     done = learn(person, "-c", "mkdir ~/new; echo x > /etc/pinfold-was-here")
-    assert '+write = ["~/new"]' in done.stderr and "it wanted this too, which is not proposed" in done.stderr
-    assert "all but what stands below it would have been let through:" in done.stderr
-    assert "yours, it would have been let through" not in done.stderr
+    assert (
+        '+write = ["~/new"]' in done.stderr
+        and "the command also tried this, which no proposal allows" in done.stderr
+    )
+    assert "would have allowed everything except the items listed below:" in done.stderr
+    assert "would have allowed everything:" not in done.stderr
 
 
 def test_as_json_it_is_one_object(person: Person) -> None:
@@ -155,7 +164,7 @@ def test_outside_of_the_fence_there_is_nothing_to_learn(person: Person) -> None:
     done = learn(person, *arguments)
     is_superuser = person.given["user"] is None and not os.geteuid()
     assert done.returncode == (126 if is_superuser else 0), done
-    assert "did not run inside the fence" in done.stderr and "wanted nothing" not in done.stderr
+    assert "did not run inside the fence" in done.stderr and "already allow" not in done.stderr
 
 
 def test_what_names_no_command_is_refused(person: Person) -> None:

@@ -377,7 +377,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
 def test_what_is_no_port_is_told_so(person: Person, port: str) -> None:
     done = person.run("--publish", port, "--", "true")
     assert done.returncode == 2
-    assert f"argument --publish: `{port}` is not a port: a number from 1 to 65535" in done.stderr.decode()
+    assert f"argument --publish: `{port}` is not a port number from 1 to 65535" in done.stderr.decode()
 
 
 def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
@@ -392,9 +392,7 @@ def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
 
 def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:
     """The variable is taken from the environment, so nothing of what the program misses is seen."""
-    hint = (
-        b"pinfold: the ssh agent is out of reach; to lend it: add `$SSH_AUTH_SOCK` to `network.unix_sockets`"
-    )
+    hint = b"pinfold: the sandbox cannot reach the ssh agent; to allow it, add `$SSH_AUTH_SOCK` to `network.unix_sockets`"
     program = person.work / "ssh-add"
     program.write_text('#!/bin/sh\n[ -n "$SSH_AUTH_SOCK" ]\n')
     program.chmod(0o755)
@@ -412,7 +410,7 @@ def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None
 
 
 def test_what_git_cannot_do_inside_is_told(person: Person) -> None:
-    hint = b"pinfold: `git worktree remove` does not work in a project inside of the fence: do it outside"
+    hint = b"pinfold: `git worktree remove` cannot work on a project in the sandbox; run it outside"
     program = person.work / "git"
     program.write_text("#!/bin/sh\nexit $CODE\n")
     program.chmod(0o755)

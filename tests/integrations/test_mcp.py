@@ -27,7 +27,7 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 125
-    assert done.stderr.startswith("pinfold: the MCP SDK is missing (")
+    assert done.stderr.startswith("pinfold: the MCP SDK is not installed (")
     assert f"run: {sys.executable} -I -m pip install" in done.stderr
 
 

@@ -274,7 +274,7 @@ def test_whoever_starts_it_at_a_terminal_is_told_how_it_ends(tmp_path: Path) -> 
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environ)
     try:
         told = b""
-        while b"until you press Ctrl-C" not in told:
+        while b"press Ctrl-C here" not in told:
             told += os.read(ours, 1000)
     finally:
         process.terminate()

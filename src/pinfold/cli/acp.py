@@ -1,4 +1,4 @@
-"""`pinfold acp -- AGENT ARG...`: starts an agent for an editor that speaks ACP, and stands between them."""
+"""`pinfold acp -- AGENT ARG...`: starts an agent for an editor that speaks ACP, and mediates between them."""
 
 import gc
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 GRACE = 5.0
-"""Seconds an agent has to leave by itself."""
+"""Seconds that an agent has to exit by itself."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -37,19 +37,19 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    gc.enable()  # unlike other verbs, it stays
+    gc.enable()  # this verb runs for long
     from pinfold.integrations.acp import Proxy
     from pinfold.service.lines import LineStream
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or not words[0]:
-        raise PolicyError("give the agent to start, after --")
+        raise PolicyError("name the agent to start after --", help="for example: pinfold acp -- gemini --acp")
     directory = args.cwd or here()
     program = program_outside(words[0], os.environ, (find_project(directory),))
     if not program:
         raise PinfoldError(
-            f"{words[0]}: PATH names none that lies outside of the project, which commands can write; "
-            "give its full path"
+            f"{words[0]}: not found in PATH outside the project, and commands may write to the project; "
+            "give the full path of the agent"
         )
     editor = LineStream(os.dup(0), os.dup(1))
     with open(os.devnull) as null:
@@ -66,13 +66,13 @@ def run(args: Namespace) -> int:
 
     page = WebApprover(os.environ)
 
-    def opened(directory: str, person: "Approver") -> Session:
+    def open_session(directory: str, person: "Approver") -> Session:
         overrides = overrides_of(args)
         session = Session([directory], settings=args.settings, overrides=overrides, approvers=[person, page])
         page.seconds = session.settings.approvals.question_timeout
         return session
 
-    proxy = Proxy(opened, lambda message: _send(editor, message), lambda message: _send(agent, message))
+    proxy = Proxy(open_session, lambda message: _send(editor, message), lambda message: _send(agent, message))
     leaving = threading.Event()
     reader = threading.Thread(target=_carry, args=(agent, proxy, started, leaving), daemon=True)
     reader.start()
@@ -104,7 +104,7 @@ def _carry(
             if line.strip():
                 _take(line, proxy.from_agent, None)
     finally:
-        # Without its agent there is nothing to stand between: the editor sees the end.
+        # Without its agent the proxy is of no use: the editor sees the end of its stream.
         proxy.close()
         if not leaving.is_set():
             code = _ended(started)
@@ -113,16 +113,16 @@ def _carry(
 
 
 def _ended(agent: "subprocess.Popen[bytes]") -> int:
-    """How the agent ended by itself, as an exit code of ours; what was wrong is said."""
+    """The exit code for an agent that exited by itself; prints what was wrong."""
     try:
         code = agent.wait(GRACE)
     except subprocess.TimeoutExpired:
-        print("pinfold: the agent has closed its output and goes on; it is ended", file=sys.stderr)
+        print("pinfold: the agent closed its output without exiting, and was stopped", file=sys.stderr)
         _end(agent)
         return FAILED
     if code:
-        how = f"by signal {-code}" if code < 0 else f"with {code}"
-        print(f"pinfold: the agent ended {how}", file=sys.stderr)
+        how = f"because of signal {-code}" if code < 0 else f"with code {code}"
+        print(f"pinfold: the agent exited {how}", file=sys.stderr)
     return SIGNALLED - code if code < 0 else code
 
 

@@ -1,4 +1,4 @@
-"""`pinfold approvals list | revoke`: answers that are remembered, and how to take them back."""
+"""`pinfold approvals list | revoke`: shows and removes remembered answers."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from pinfold.approval.store import Store
 
 ABSENT = 1
-"""Exit code: there was nothing to revoke."""
+"""Exit code of `revoke` with an id that does not exist."""
 IN_FORCE, ENDED, STALE, GONE = "in force", "session ended", "stale", "no project"
 
 
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="list|revoke")
     listing = verbs.add_parser(
-        "list", help="every answer that is remembered, and whether it still holds", allow_abbrev=False
+        "list", help="show every remembered answer, and whether it still applies", allow_abbrev=False
     )
-    revoke = verbs.add_parser("revoke", help="forget answers: it is asked again", allow_abbrev=False)
-    revoke.add_argument("ids", nargs="*", metavar="ID", help="as `list` names them")
-    revoke.add_argument("--all", action="store_true", help="all of them, and whatever is in the way")
+    revoke = verbs.add_parser("revoke", help="forget answers, so that pinfold asks again", allow_abbrev=False)
+    revoke.add_argument("ids", nargs="*", metavar="ID", help="an id that `list` shows")
+    revoke.add_argument("--all", action="store_true", help="all answers; also removes an unreadable file")
     for verb in (listing, revoke):
         add_common(verb)
 
@@ -53,13 +53,13 @@ def _list(args: Namespace, store: "Store") -> int:
     elif answers:
         _draw(answers, states)
     else:
-        print_sentence("no answers are remembered: whatever needs a person is asked")
+        print_sentence("no answers are remembered: pinfold asks each time")
     return 0
 
 
 def _revoke(args: Namespace, store: "Store") -> int:
     if args.all == bool(args.ids):
-        raise PolicyError("give ids, as `pinfold approvals list` names them, or --all")
+        raise PolicyError("give either ids or --all", help="`pinfold approvals list` shows the ids")
     known = {each.id for each in store.answers()}
     if store.trouble and not args.all:
         raise PinfoldError(store.trouble)
@@ -71,14 +71,14 @@ def _revoke(args: Namespace, store: "Store") -> int:
         print_json({"revoked": sorted(wanted), "missing": missing})
     else:
         for each in missing:
-            print(f"pinfold: no answer `{visible(each)}` is remembered", file=sys.stderr)
+            print(f"pinfold: there is no remembered answer `{visible(each)}`", file=sys.stderr)
         if wanted or args.all:
             print(f"{len(wanted)} revoked")
     return ABSENT if missing else 0
 
 
 def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str]:
-    """Whether each answer stands on the settings as they are now, in a session that there is."""
+    """Whether each answer still applies: to the settings as they are now, and in a session that exists."""
     import os
 
     from pinfold.state.sessions import live_sessions
@@ -97,7 +97,7 @@ def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str
 
 
 def _fingerprint(args: Namespace, roots: tuple[str, ...]) -> str:
-    """Of the settings in these projects; empty where one is gone."""
+    """The fingerprint of the settings in these projects; empty where a project no longer exists."""
     import os
 
     from pinfold.session import Session
@@ -142,13 +142,13 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
     sheet = make_console()
     print_rich_table(sheet, drawn)
     if STALE in states.values():
-        sheet.print("stale: the settings in force are not those it was given under; it is asked again")
+        sheet.print("stale: the settings have changed since this answer; pinfold asks again")
     for session in dict.fromkeys(each.session for each in answers if states[each.id] == ENDED):
-        sheet.print(f"session ended: it holds again where that one is resumed, `Session(resume={session!r})`")
+        sheet.print(f"session ended: the answer applies again after `Session(resume={session!r})`")
 
 
 def _deed(subject: "Subject") -> str:
-    """What was granted: to write a path, or one other thing that can be done to it."""
+    """The verb of what was granted: to write a path, or one other thing that can be done to it."""
     from pinfold.approval.wording import DONE
     from pinfold.policy.grants import is_write
 
@@ -177,5 +177,5 @@ def _what(answer: "Remembered") -> str:
         case Capability.WIDEN:
             more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
             return f"run {by} with {visible(more)}, in {visible(short_path(subject.cwd))}"
-    fence = "" if subject.sandboxed else " outside of the fence"
-    return f"run {by}{fence}, in {visible(short_path(subject.cwd))}"
+    outside = "" if subject.sandboxed else " outside the sandbox"
+    return f"run {by}{outside}, in {visible(short_path(subject.cwd))}"

@@ -25,15 +25,15 @@ def parser_of(name: str, about: str, exits: str) -> ArgumentParser:
 
 class _Parser(ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What is left over is told by the action's own parser, whose help says what it takes: argparse would
-        leave that to the verb's."""
+        """Reports unknown arguments with the parser of the action, whose help lists the known ones. argparse
+        would use the parser of the verb."""
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return found, left
 
     def error(self, message: str) -> NoReturn:
-        """Told like any other bad input; argparse would print the whole usage above it."""
+        """Reports them like other bad input; argparse would print the whole usage above the error."""
         raise PolicyError(message, help=f"see `{self.prog} --help`")
 
 
@@ -45,18 +45,18 @@ class _Help(HelpFormatter):
 
 def add_common(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--settings", metavar="FILE", type=filled, help="a settings file in place of the user's own"
+        "--settings", metavar="FILE", type=filled, help="use this settings file instead of your own"
     )
     parser.add_argument(
-        "--cwd", metavar="DIR", type=filled, help="where to work, and where the project is looked for"
+        "--cwd", metavar="DIR", type=filled, help="work in DIR, and look for the project around it"
     )
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
 
 def filled(text: str) -> str:
-    """An argument that names something: a variable that is empty by mistake names nothing else instead."""
+    """Rejects an empty argument, such as a shell variable that is empty by mistake."""
     if not text:
-        raise ArgumentTypeError("it is empty")
+        raise ArgumentTypeError("must not be empty")
     return text
 
 
@@ -72,7 +72,7 @@ def seconds(text: str) -> float:
 
 def port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 0 < int(text[:6]) < 1 << 16:
-        raise ArgumentTypeError(f"`{text}` is not a port: a number from 1 to 65535")
+        raise ArgumentTypeError(f"`{text}` is not a port number from 1 to 65535")
     return int(text)
 
 
@@ -81,7 +81,7 @@ def here() -> str:
         return os.getcwd()
     except OSError:
         raise PolicyError(
-            "the working directory is gone", help="cd to one that exists, or give --cwd"
+            "the working directory no longer exists", help="cd to one that exists, or use --cwd DIR"
         ) from None
 
 

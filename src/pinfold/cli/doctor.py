@@ -1,4 +1,4 @@
-"""`pinfold doctor`: what this machine enforces, and the command that would mend what it does not."""
+"""`pinfold doctor`: what this machine can enforce, and a command that fixes each thing that is missing."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     from pinfold.diagnose.doctor import diagnose
     from pinfold.integrations.install.health import probe_hooks
 
-    project_of(args)  # a directory that is none is bad input, and no finding
+    project_of(args)  # rejects a --cwd that is no directory
     diagnosis = diagnose(*_policy(args), os.environ)
     diagnosis = replace(diagnosis, standings=(*diagnosis.standings, *probe_hooks(os.environ)))
     if args.json:
@@ -69,13 +69,13 @@ def _draw(diagnosis: "Diagnosis") -> None:
     sheet = make_console()
     print_rich_table(sheet, drawn)
     sheet.print()
-    # Commands are for copying: whole, on one line, however long.
+    # Each command is on one line, however long, so that it can be copied.
     for each in diagnosis.standings:
         if each.fix:
-            sheet.print(Text.assemble(("to mend ", "dim"), (each.name, "bold"), (":", "dim")))
+            sheet.print(Text.assemble(("to fix ", "dim"), (each.name, "bold"), (":", "dim")))
             sheet.print(f"  {visible(each.fix)}", soft_wrap=True)
     if diagnosis.narrower:
-        sheet.print(Text("or, for this Python alone:", style="dim"))
+        sheet.print(Text("or, for this Python interpreter only:", style="dim"))
         sheet.print(f"  {diagnosis.narrower}", soft_wrap=True)
     if any(each.fix for each in diagnosis.standings):
         sheet.print()
@@ -85,11 +85,11 @@ def _draw(diagnosis: "Diagnosis") -> None:
 def _verdict(diagnosis: "Diagnosis") -> str:
     if diagnosis.is_well:
         spare = any(each.state in ("not", "partly") for each in diagnosis.standings)
-        return f"The fence stands, with nothing missing{' that your settings ask for' if spare else ''}."
+        return f"The sandbox works, with nothing missing{' that your settings need' if spare else ''}."
     lacking = [gap.layer.replace("_", " ") for gap in diagnosis.enforcement.missing]
     if diagnosis.enforcement.level == "none":
-        return "There is no fence on this machine: nothing is run inside of one."
+        return "There is no sandbox on this machine: no command can run in one."
     if lacking:
-        return f"The fence stands, but for: {', '.join(lacking)}."
+        return f"The sandbox works, but lacks: {', '.join(lacking)}."
     unmet = [each.name for each in diagnosis.standings if each.needed and each.state in ("not", "partly")]
-    return f"Every layer stands, and yet something is missing: {', '.join(unmet)}."
+    return f"The sandbox works, but something else is missing: {', '.join(unmet)}."

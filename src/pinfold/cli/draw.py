@@ -11,7 +11,7 @@ CONTINUED = "↳ "
 
 
 def widest() -> int:
-    """Columns for a line: what the terminal has, and not more than can be read."""
+    """Columns for a line: the width of the terminal, but at most `WIDEST`."""
     try:
         columns = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):
@@ -22,10 +22,10 @@ def widest() -> int:
 def draw(
     text: str, spans: list[Span], *, only_marked: bool = False, width: int = 0, whole: bool = False
 ) -> list[str]:
-    """The lines of `text` with carets below the spans; with `only_marked`, only the lines that have one.
+    """The lines of `text` with carets under the spans; with `only_marked`, only lines that have a caret.
 
-    `width` is what there is for a line; 0 is what the terminal on standard output has. Of a longer line it
-    shows what is around the first mark; with `whole`, all of it.
+    `width` is the space for a line; 0 takes the width of the terminal on standard output. A longer line is
+    cut around the first mark, or with `whole` continued on the next line.
     """
     drawn: list[str] = []
     width = width or widest()
@@ -60,7 +60,7 @@ def _marked(line: str, spans: list[tuple[int, int]], width: int, whole: bool) ->
 
 
 def _in_pieces(cells: list[str], below: list[str], width: int) -> list[str]:
-    """All of a line; what goes on from the line above begins with an arrow."""
+    """A whole line in pieces; a piece that continues the one above begins with an arrow."""
     drawn: list[str] = []
     first = 0
     while first < len(cells) or not drawn:
@@ -78,7 +78,7 @@ def _in_pieces(cells: list[str], below: list[str], width: int) -> list[str]:
 
 
 def _window(cells: list[str], spans: list[tuple[int, int]], width: int) -> tuple[int, int]:
-    """Which cells to show of a line too wide to show whole: those around the first mark."""
+    """Which cells to show of a line that is too wide: those around the first mark."""
     if sum(map(_columns, cells)) <= width:
         return 0, len(cells)
     first = middle = spans[0][0] if spans else 0

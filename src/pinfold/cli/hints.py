@@ -1,6 +1,6 @@
-"""Why a command may have failed, where the kernel saw nothing of it that could be told as a refusal.
+"""Why a command may have failed, where the kernel reported no violation.
 
-A guess by the words of the command, told only once it has failed: nothing is decided by it.
+A guess by the words of the command, printed only after it failed. No decision depends on it.
 """
 
 import os
@@ -18,8 +18,8 @@ from pinfold.policy.paths import is_covered
 
 AGENT = "SSH_AUTH_SOCK"
 OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
-"""Programs that use what it names."""
-LENDING = f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `network.unix_sockets`"
+"""Programs that use the agent's socket."""
+LENDING = f"the sandbox cannot reach the ssh agent; to allow it, add `${AGENT}` to `network.unix_sockets`"
 MAVEN, GRADLE = "~/.m2/settings.xml", "~/.gradle/gradle.properties"
 NUGET = "~/.nuget/NuGet/NuGet.Config"
 STOPPED_BY = {
@@ -27,75 +27,79 @@ STOPPED_BY = {
     **dict.fromkeys(("gradle", "gradlew"), GRADLE),
     **dict.fromkeys(("dotnet", "nuget"), NUGET),
 }
-"""Programs that end where a file of theirs is there and cannot be read. Bundler goes on: to it an empty file,
-as a hidden one seems, is none."""
+"""Programs that exit if a file of theirs exists and cannot be read. Bundler is not one of them: a hidden file
+looks empty, which it takes for none."""
 OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
 SEPARATE = "--separate-git-dir"
 """What git cannot do to a project in the sandbox, even after a yes (docs/sandbox.md). The last makes a
 repository in a directory that is not called `.git`."""
-EXPLAINED = "`pinfold explain --path` tells by what"
+EXPLAINED = "`pinfold explain --path PATH` shows the rule"
 MOST_WALKED = 5_000
-"""Directories: a hint is not worth more than some tenths of a second."""
+"""Directories: a hint is worth some tenths of a second at most."""
 RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
     r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*([go]*[ua][ugoa]*)?[+=][rwxXt]*s.*)"
 )
-AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
+AS_OWNER = "setuid bits cannot be set in the sandbox; run this command outside it"
 
 
-FORKLESS = 254
-"""What bash ends with where it cannot fork, and nobody else does by custom."""
+CANNOT_FORK = 254
+"""Exit code of bash where it cannot fork; no other program uses it by custom."""
 
 
 def hopeless(decision: Decision) -> str:
-    """What no yes and no setting lets a command do inside of the fence; empty if nothing comes to mind."""
+    """What no answer and no setting can allow in the sandbox; empty if the command is not known to be of that
+    kind."""
     for name, argv in _named(decision):
         if name == "git" and (words := _of_git_outside(argv)):
-            return f"`git {words}` does not work in a project inside of the fence: do it outside"
+            return f"`git {words}` cannot work on a project in the sandbox; run it outside"
         if name in OF_MODE and _sets_uid(argv[1:]):
             return AS_OWNER
     return ""
 
 
 def hint(decision: Decision, code: int, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
-    """What else to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
+    """A likely reason why a command failed in the sandbox; empty if none is known."""
     most = decision.policy.limits.processes
-    if code == FORKLESS and decision.sandboxed and most is not None:
-        return f"the shell could start no more processes: `limits.processes` is {most}"
+    if code == CANNOT_FORK and decision.sandboxed and most is not None:
+        return f"the shell could not start another process: `limits.processes` is {most}"
     for name, argv in _named(decision):
         if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
             return LENDING
         if name == "rm" and (emptied := _emptied(argv[1:], cwd)):
             return (
-                f"`{visible(emptied)}` is empty, and held while the command lasts: run it again to delete it"
+                f"`{visible(emptied)}` is empty, but could not be deleted while the command ran; "
+                "run it again to delete it"
             )
         if kept := _hidden_below(_taken_whole(name, argv[1:]), decision, cwd, roots):
             word, path = map(visible, kept)
-            return f"`{word}` cannot be moved or deleted, since `{path}` is hidden from commands: {EXPLAINED}"
+            return (
+                f"`{word}` cannot be moved or deleted, because `{path}` is hidden from commands; {EXPLAINED}"
+            )
         file = STOPPED_BY.get(name, "")
         wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
         if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
-            return f"`{visible(word)}` is hidden from commands: {EXPLAINED}"
+            return f"`{visible(word)}` is hidden from commands; {EXPLAINED}"
     return _closed_to_root(roots) if decision.sandboxed and not os.geteuid() else ""
 
 
 def _closed_to_root(roots: tuple[str, ...]) -> str:
-    """Root's commands have none of its powers inside, so that what others own is theirs alone to write."""
+    """Root has no special powers in the sandbox, so that it cannot write to files of other users."""
     for root in roots:
         with suppress(OSError):
             found = os.stat(root)
             by_group = found.st_mode & S_IWGRP and found.st_gid in (os.getegid(), *os.getgroups())
             if found.st_uid and not by_group and not found.st_mode & S_IWOTH:
                 return (
-                    f"{visible(root)} belongs to another user, and root has no power over it inside of the "
-                    "fence: run pinfold as its owner"
+                    f"{visible(root)} belongs to another user, and root has no special powers in "
+                    "the sandbox; run pinfold as the owner"
                 )
     return ""
 
 
 def _named(decision: Decision) -> list[tuple[str, tuple[str, ...]]]:
-    """The programs that ran inside of the fence, by name, with their words."""
+    """The programs that ran in the sandbox: their names and arguments."""
     if not decision.sandboxed:
         return []
     return [(os.path.basename(each.argv[0]), each.argv) for each in decision.commands if each.argv]
@@ -110,8 +114,11 @@ def _of_git_outside(argv: Sequence[str]) -> str:
 
 
 def _emptied(words: Sequence[str], cwd: str) -> str:
-    """What `rm -r` has left, if that is directories alone: one that something protected lies in when a pen is
-    built is mounted there, so that nobody moves it, and stays when a person has let that be deleted."""
+    """A directory that `rm -r` emptied but could not delete.
+
+    A directory that holds something protected is mounted when the pen is built, so that it cannot be moved.
+    It stays even when a person has allowed the deletion.
+    """
     if not any(RECURSIVE.fullmatch(word) for word in words):
         return ""
     paths = {word: os.path.join(cwd, os.path.expanduser(word)) for word in words if not word.startswith("-")}
@@ -120,14 +127,14 @@ def _emptied(words: Sequence[str], cwd: str) -> str:
 
 
 def _has_no_file(top: str) -> bool:
-    """In doubt it has one: a command makes more directories than anybody looks through."""
+    """In doubt it has one: `MOST_WALKED` limits the search."""
     walk = os.walk(top)
     has_files = any(files for _, _, files in islice(walk, MOST_WALKED))
     return not has_files and next(walk, None) is None
 
 
 def _taken_whole(name: str, words: Sequence[str]) -> list[str]:
-    """What it moves or deletes as a whole, which the kernel refuses where something in it is hidden."""
+    """Paths that it moves or deletes as a whole, which the kernel denies if something hidden is in them."""
     places = [word for word in words if not word.startswith("-") and "\0" not in word]
     if name == "rm":
         return places if any(RECURSIVE.fullmatch(word) for word in words) else []
@@ -137,7 +144,7 @@ def _taken_whole(name: str, words: Sequence[str]) -> list[str]:
 def _hidden_below(
     words: Sequence[str], decision: Decision, cwd: str, roots: tuple[str, ...]
 ) -> tuple[str, str] | None:
-    """A directory of these that is there still, and the first thing in it that is hidden."""
+    """A directory of these that still exists, and the first hidden path in it."""
     for word in words:
         top = real_path(os.path.join(cwd, os.path.expanduser(word)))
         hiding = HiddenTree(decision.policy, roots)
@@ -151,7 +158,7 @@ def _hidden_below(
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:
-    """Whether it names something hidden, from where the line begins; whether that is there is not told."""
+    """Whether a word names a hidden path, relative to where the line starts. The path need not exist."""
     if not word or word.startswith("-") or "\0" in word:
         return False
     path = real_path(os.path.join(cwd, os.path.expanduser(word)))
@@ -159,7 +166,7 @@ def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) 
 
 
 def _is_withheld(decision: Decision, agent: str) -> bool:
-    """Nothing is seen of that: the variable that names it was kept from the command."""
+    """Whether the policy keeps the agent's socket from the command. No violation reports that."""
     lent = decision.policy.unix_sockets
     return bool(agent) and agent not in lent and os.path.realpath(agent) not in lent
 

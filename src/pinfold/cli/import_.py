@@ -1,4 +1,4 @@
-"""`pinfold import AGENT`: takes over what an agent's own settings say, and tells what it cannot."""
+"""`pinfold import AGENT`: copies an agent's own settings into the user's, and lists what it cannot copy."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -19,14 +19,14 @@ AGENTS = ("claude", "cursor", "codex", "gemini")
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "agent", choices=AGENTS, metavar="AGENT", help="whose settings to take over: %(choices)s"
+        "agent", choices=AGENTS, metavar="AGENT", help="the agent to import from: %(choices)s"
     )
-    parser.add_argument("--write", action="store_true", help="accept it: change your settings file")
+    parser.add_argument("--write", action="store_true", help="write the changes to your settings file")
     parser.add_argument(
-        "--wider", action="store_true", help="also take what lets more through here than it did there"
+        "--wider", action="store_true", help="also import what would allow more here than it did there"
     )
     parser.add_argument(
-        "--settings", metavar="FILE", type=filled, help="a settings file in place of the user's own"
+        "--settings", metavar="FILE", type=filled, help="use this settings file instead of your own"
     )
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
@@ -39,22 +39,24 @@ def run(args: Namespace) -> int:
 
     path = user_file_of(args)
     files, findings = gather(args.agent, os.environ)
-    # Whoever changes the file meanwhile waits, and nothing of theirs is lost.
+    # Another process that changes the file waits for the lock, so that no change is lost.
     with locked(path) if args.write and files else nullcontext():
         before = read_text(path) or ""
-        read_layer(parse("user", path, before))  # a broken file is not edited
-        merged = merge(before, findings, take_wider=args.wider)
-        read_layer(parse("user", path, merged.text))
-        if args.write and merged.text != before:
-            write_text(path, merged.text)
-    _tell(args, path, before, files, merged)
+        read_layer(parse("user", path, before))  # raises for an invalid file, which is not edited
+        proposal = merge(before, findings, take_wider=args.wider)
+        read_layer(parse("user", path, proposal.text))
+        if args.write and proposal.text != before:
+            write_text(path, proposal.text)
+    _print_proposal(args, path, before, files, proposal)
     return 0
 
 
-def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merged: "ImportProposal") -> None:
+def _print_proposal(
+    args: Namespace, path: str, before: str, files: tuple[str, ...], proposal: "ImportProposal"
+) -> None:
     from pinfold.cli.install import diff
 
-    changes = diff(before, merged.text, path if args.json else short_path(path))
+    changes = diff(before, proposal.text, path if args.json else short_path(path))
     if args.json:
         print_json(
             {
@@ -62,38 +64,43 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
                 "file": path,
                 "written": bool(args.write and changes),
                 "diff": changes,
-                "taken": [each._asdict() for each in merged.taken],
-                "there": [each._asdict() for each in merged.there],
-                "wider": [each._asdict() for each in merged.wider],
-                "left": [each._asdict() for each in merged.left],
+                "taken": [each._asdict() for each in proposal.taken],
+                "there": [each._asdict() for each in proposal.there],
+                "wider": [each._asdict() for each in proposal.wider],
+                "left": [each._asdict() for each in proposal.left],
             }
         )
         return
     if not files:
-        print(f"{args.agent} has no settings of yours here")
+        print(f"no settings of {args.agent} were found")
         return
     print(changes, end="")
-    _list("lets more through here than it did there, so it is left out (--wider takes it)", merged.wider)
-    _list("lets less through here", [each for each in merged.taken if each.fit == "narrower"])
-    _list("has no equivalent", merged.left)
-    _list("is so here without it", [each for each in merged.there if each.fit == "needless"])
+    _print_rules(
+        "left out, since it would allow more here than it did there (--wider imports it)", proposal.wider
+    )
+    _print_rules("allows less here", [each for each in proposal.taken if each.fit == "narrower"])
+    _print_rules("has no equivalent here", proposal.left)
+    _print_rules(
+        "not needed, since it is the default here",
+        [each for each in proposal.there if each.fit == "needless"],
+    )
     if not changes:
-        print("there is nothing to take over")
+        print("there is nothing to import")
     elif args.write:
         print(f"changed {visible(short_path(path))}")
     else:
-        print(f"nothing is changed yet: `{_accepting(args)}` accepts this")
+        print(f"nothing is changed yet; to write this: {_write_command(args)}")
 
 
-def _accepting(args: Namespace) -> str:
-    """The same once more, to be carried out."""
+def _write_command(args: Namespace) -> str:
+    """The command that writes the proposed changes."""
     wider = ["--wider"] if args.wider else []
     settings = ["--settings", args.settings] if args.settings else []
     words = ["pinfold", "import", args.agent, "--write", *wider, *settings]
     return visible(" ".join(map(quoted, words)))
 
 
-def _list(title: str, findings: "Sequence[ImportedRule]") -> None:
+def _print_rules(title: str, findings: "Sequence[ImportedRule]") -> None:
     if not findings:
         return
     print(f"\n{title}:")

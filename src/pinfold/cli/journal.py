@@ -1,4 +1,4 @@
-"""`pinfold journal list | forget`: what was run, refused and asked, and how it ended."""
+"""`pinfold journal list | forget`: what was run, denied and asked, and how it ended."""
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LAST = 20
 LONGEST = 200
-"""Characters of what is told in the table; `--json` has all of it."""
+"""Characters of a cell of the table; `--json` prints everything."""
 DAY = 86400
 COLOURS = {
     **dict.fromkeys(("exit 0", "allow", "allowed", "once", "session", "always", "rule"), "green"),
@@ -25,16 +25,26 @@ COLOURS = {
 
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="list|forget")
-    listing = verbs.add_parser("list", help="what was done and refused, the newest last", allow_abbrev=False)
-    listing.add_argument(
-        "--session", metavar="ID", type=filled, help="of one session alone, as `pinfold status` names it"
+    listing = verbs.add_parser(
+        "list", help="show what was run, denied and asked, newest last", allow_abbrev=False
     )
     listing.add_argument(
-        "--last", metavar="N", type=_count, default=LAST, help=f"how many of them; 0 for all; else {LAST}"
+        "--session", metavar="ID", type=filled, help="only this session; `pinfold status` shows the ids"
     )
-    forget = verbs.add_parser("forget", help="remove what is old for good", allow_abbrev=False)
+    listing.add_argument(
+        "--last",
+        metavar="N",
+        type=_count,
+        default=LAST,
+        help=f"how many entries; 0 for all; the default is {LAST}",
+    )
+    forget = verbs.add_parser("forget", help="delete old entries", allow_abbrev=False)
     forget.add_argument(
-        "--older-than", metavar="AGE", type=_age, required=True, help="such as 90d, or 12h for half a day"
+        "--older-than",
+        metavar="AGE",
+        type=_age,
+        required=True,
+        help="delete entries older than this, such as 90d or 12h",
     )
     for verb in (listing, forget):
         verb.add_argument("--json", action="store_true", help="answer as JSON")
@@ -54,8 +64,8 @@ def _list(args: Namespace) -> int:
     elif found:
         _draw(found)
     else:
-        whose = f" of a session `{visible(args.session)}`" if args.session is not None else ""
-        print(f"nothing is written down{whose} in {visible(short_path(journal_file(os.environ)))}")
+        whose = f" has no entries of a session `{visible(args.session)}`" if args.session is not None else ""
+        print(f"the journal {visible(short_path(journal_file(os.environ)))}{whose or ' is empty'}")
     return 0
 
 
@@ -67,7 +77,7 @@ def _forget(args: Namespace) -> int:
     if args.json:
         print_json({"forgotten": gone})
     else:
-        print(f"{gone} forgotten")
+        print(f"{gone} entries deleted")
     return 0
 
 
@@ -88,14 +98,14 @@ def _age(text: str) -> float:
 
 def _as_json(deed: "Action") -> dict[str, object]:
     entry = deed.entry
-    told = {
+    row = {
         "id": entry.id,
         "at": entry.at,
         "session": entry.session,
         "kind": entry.kind,
         "about": entry.about,
     }
-    return {**told, "data": entry.data, "end": deed.end}
+    return {**row, "data": entry.data, "end": deed.end}
 
 
 def _draw(found: "list[Action]") -> None:
@@ -106,7 +116,7 @@ def _draw(found: "list[Action]") -> None:
         (_when(each.entry.at), visible(each.entry.session), _outcome(each, alive), _what(each))
         for each in found
     ]
-    if not os.isatty(1):  # whoever reads it there wants a line for each
+    if not os.isatty(1):  # one line per entry, for programs such as grep
         print_table(rows)
         return
     from rich.text import Text
@@ -130,7 +140,7 @@ def _outcome(deed: "Action", alive: set[str]) -> str:
     data, end = deed.entry.data, deed.end
     match deed.entry.kind:
         case "run" if end is None:
-            return "runs" if deed.entry.session in alive else "no end"
+            return "running" if deed.entry.session in alive else "unfinished"
         case "run":
             return _ending(end or {})
         case "connect":
@@ -155,19 +165,19 @@ def _what(deed: "Action") -> str:
     data = deed.entry.data
     command, cwd = str(data.get("command", "")) or deed.command, str(data.get("cwd", ""))
     if "host" in data:
-        told = f"connect to {data['host']}:{data.get('port')}"
+        text = f"connect to {data['host']}:{data.get('port')}"
     elif "paths" in data:
-        told = " ".join([str(data.get("operation", "")), *map(str, data["paths"])])
+        text = " ".join([str(data.get("operation", "")), *map(str, data["paths"])])
     elif deed.entry.kind == "forgotten":
-        told = f"the {data['rows']} oldest entries, until {_when(data['until'])}: `journal.size`"
+        text = f"the {data['rows']} oldest entries, until {_when(data['until'])}: `journal.size`"
     elif "tool" in data:
-        told = f"{data['tool']} {data.get('path', '')}"
+        text = f"{data['tool']} {data.get('path', '')}"
     else:
-        told, command = command or str(data.get("error", "")), ""
-    told = _cut(told)
-    told += f", by `{_cut(command)}`" if command else ""
-    told += f", in {visible(short_path(cwd))}" if cwd else ""
-    return told + _refused((deed.end or {}).get("violations", ()))
+        text, command = command or str(data.get("error", "")), ""
+    text = _cut(text)
+    text += f", by `{_cut(command)}`" if command else ""
+    text += f", in {visible(short_path(cwd))}" if cwd else ""
+    return text + _refused((deed.end or {}).get("violations", ()))
 
 
 def _refused(violations: Sequence[Mapping[str, object]]) -> str:
@@ -175,9 +185,9 @@ def _refused(violations: Sequence[Mapping[str, object]]) -> str:
         return ""
     first, more = violations[0], len(violations) - 1
     what = _cut(f"{first.get('operation', '')} {short_path(str(first.get('path', '')))}".rstrip())
-    return f"; refused {what}" + (f" and {more} more" if more else "")
+    return f"; denied {what}" + (f" and {more} more" if more else "")
 
 
-def _cut(text: str) -> str:
-    told = visible(text)
-    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1]}…"
+def _cut(full: str) -> str:
+    text = visible(full)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,8 +1,8 @@
-"""`pinfold learn`: runs a command as `run` does, and proposes the least that your settings would have to add.
+"""`pinfold learn`: runs a command as `run` does, and proposes the fewest settings that would have allowed it.
 
-What is proposed is a change of your own settings file, shown as a diff. Only you accept it, at a terminal.
-There is no option for that: what is proposed is what the command wanted, and whoever wrote the command would
-then write your settings. Without a terminal it is told, and nothing is changed.
+The proposal is a change of the user's settings file, shown as a diff, which only a person at a terminal
+accepts. There is no option to accept it: the author of the command could then write the settings. Without a
+terminal the proposal is printed, and nothing is changed.
 """
 
 import os
@@ -29,12 +29,10 @@ from pinfold.session.learn import Learned, Listener, accept, chosen, learn
 
 MOST_SHOWN = 20
 YES, EACH, NO = "y", "e", "n"
-ENOUGH = (
-    "pinfold: with this, which is for every command and project of yours, it would have been let through:"
-)
+ENOUGH = "pinfold: this change (it applies to all your commands and projects) would have allowed everything:"
 NOT_ENOUGH = (
-    "pinfold: with this, which is for every command and project of yours, all but what stands below it "
-    "would have been let through:"
+    "pinfold: this change (it applies to all your commands and projects) would have allowed everything "
+    "except the items listed below:"
 )
 ANSWERS = {"y": YES, "yes": YES, "e": EACH, "each": EACH}
 
@@ -100,14 +98,17 @@ def _diff(learned: Learned, name: str) -> str:
 
 
 def _propose(session: Session, learned: Learned, turn: Turn) -> None:
-    """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
+    """Prints the proposal, and asks at a terminal whether to write it."""
     if not _diff(learned, "") or not TerminalApprover.is_there():
-        print(_told(learned, asks=False, fold=lambda line: fold_for_terminal(line, STDERR)), file=sys.stderr)
+        print(
+            _proposal_text(learned, asks=False, fold=lambda line: fold_for_terminal(line, STDERR)),
+            file=sys.stderr,
+        )
         return
     with turn, _terminal() as terminal:
-        terminal.write(_told(learned, asks=True, fold=terminal.fold))
-        said = terminal.answer("change your settings so? [y]es, [e]ach by itself, [n]o: ")
-        if said == EACH:
+        terminal.write(_proposal_text(learned, asks=True, fold=terminal.fold))
+        answer = terminal.answer("write this to your settings? [y]es, [e]ach separately, [n]o: ")
+        if answer == EACH:
             entries = learned.proposal.entries
             kept = [
                 entry
@@ -115,15 +116,17 @@ def _propose(session: Session, learned: Learned, turn: Turn) -> None:
                 if terminal.answer(f"  {entry.key}: {visible(entry.value)}? [y]es, [n]o: ") == YES
             ]
             learned = chosen(session, learned, kept)
-            said = YES if kept else NO
-        if said == YES and accept(learned):
+            answer = YES if kept else NO
+        if answer == YES and accept(learned):
             terminal.write(f"changed {visible(short_path(learned.file))}")
         else:
-            terminal.write("nothing is changed")
+            terminal.write("nothing was changed")
 
 
-def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = lambda line: [line]) -> str:
-    """`fold` makes lines of a sentence; a diff stays as it is."""
+def _proposal_text(
+    learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = lambda line: [line]
+) -> str:
+    """The proposal as text. `fold` wraps sentences; a diff is not wrapped."""
     proposal = learned.proposal
     changes = _diff(learned, short_path(learned.file))
     lines: list[str] = []
@@ -134,26 +137,28 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
             *(visible(line) for line in changes.splitlines()),
         ]
     if proposal.not_proposed:
-        too = " too" if changes else ""
-        lines += ["", *fold(f"pinfold: it wanted this{too}, which is not proposed:")]
-        lines += (part for left in proposal.not_proposed[:MOST_SHOWN] for part in fold(f"  {_line(left)}"))
+        too = " also" if changes else ""
+        lines += ["", *fold(f"pinfold: the command{too} tried this, which no proposal allows:")]
+        lines += (
+            part for left in proposal.not_proposed[:MOST_SHOWN] for part in fold(f"  {_left_text(left)}")
+        )
     if len(proposal.not_proposed) > MOST_SHOWN:
-        lines.append(f"  and {len(proposal.not_proposed) - MOST_SHOWN} more, which --json tells")
+        lines.append(f"  and {len(proposal.not_proposed) - MOST_SHOWN} more, which `--json` lists")
     if not changes and not proposal.not_proposed and learned.was_seen:
-        lines += fold("pinfold: it wanted nothing that your settings do not give")
+        lines += fold("pinfold: your settings already allow everything that the command tried")
     lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))
     if changes and not asks:
         lines += fold(
-            "pinfold: nothing is changed: run it at a terminal to accept this, or edit your settings"
+            "pinfold: nothing is changed; to accept this, run it at a terminal, or edit your settings"
         )
     return "\n".join(lines)
 
 
-def _line(left: NotProposed) -> str:
+def _left_text(left: NotProposed) -> str:
     record = left.record
     what = ", ".join(visible(short_path(path)) for path in record.paths) or "it"
-    who = f" ({visible(record.program)})" if record.program else ""
-    return f"{record.operation} {what}{who}: {visible(left.why)}"
+    program = f" ({visible(record.program)})" if record.program else ""
+    return f"{record.operation} {what}{program}: {visible(left.why)}"
 
 
 @contextmanager
@@ -164,24 +169,24 @@ def _terminal() -> "Iterator[_Terminal]":
         try:
             yield terminal
         finally:
-            terminal.leave()
+            terminal.restore()
     finally:
         os.close(descriptor)
 
 
 class _Terminal:
-    """A line is what answers here: the command has ended, and the terminal is as the person's shell has it.
+    """Asks a person for whole lines: the command has ended, and the shell's terminal modes are back.
 
-    Preconditions: the turn is held, so that nobody else reads what is typed.
+    Preconditions: the turn is held, so that no other thread reads what is typed.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
-        # Whatever the command's output has left it in.
+        # The command's output may have left the terminal in any state.
         self._put("" if self._is_dumb else SET_RIGHT + LEAVE_WINDOW)
 
-    def leave(self) -> None:
+    def restore(self) -> None:
         self._put("" if self._is_dumb else AS_USUAL)
 
     def write(self, text: str) -> None:
@@ -191,7 +196,7 @@ class _Terminal:
         return fold_for_terminal(line, self._descriptor)
 
     def answer(self, prompt: str) -> str:
-        """What was typed at this prompt, and not before; no for anything that is no answer."""
+        """What was typed after this prompt appeared; no for anything that is not an answer."""
         time.sleep(QUIET)
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
         self._put(prompt)

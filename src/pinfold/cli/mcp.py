@@ -1,4 +1,4 @@
-"""`pinfold mcp`: tools for agents that speak MCP, on stdio, all of them behind the fence."""
+"""`pinfold mcp`: sandboxed tools for agents that speak MCP, on stdio."""
 
 import gc
 import os
@@ -18,27 +18,32 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("projects", nargs="*", metavar="PROJECT", help="directories to work in; else --cwd's")
+    parser.add_argument(
+        "projects",
+        nargs="*",
+        metavar="PROJECT",
+        help="directories to work in; the default is the project around --cwd",
+    )
     parser.add_argument(
         "--terminal",
         action="store_true",
-        help="ask on this terminal where the client cannot ask; otherwise on the page of `pinfold web`",
+        help="if the client cannot ask, ask on this terminal before the page of `pinfold web`",
     )
     add_choices(parser)
     add_common(parser)
 
 
 def run(args: Namespace) -> int:
-    gc.enable()  # unlike other verbs, it stays
+    gc.enable()  # this verb runs for long
     try:
         import anyio
 
         from pinfold.integrations.mcp.server import McpServer
     except ImportError as error:
-        mend = f"{sys.executable} -I -m pip install 'mcp>=2.3'"
-        raise PinfoldError(f"the MCP SDK is missing ({error}); run: {mend}") from None
+        install = f"{sys.executable} -I -m pip install 'mcp>=2.3'"
+        raise PinfoldError(f"the MCP SDK is not installed ({error}); run: {install}") from None
 
-    def opened(approvers: "Sequence[Approver]") -> Session:
+    def open_session(approvers: "Sequence[Approver]") -> Session:
         return Session(
             [os.path.abspath(project) for project in args.projects],
             settings=args.settings,
@@ -48,14 +53,14 @@ def run(args: Namespace) -> int:
         )
 
     page = WebApprover(os.environ)
-    server = McpServer(opened, [*_others(args.terminal), page])
+    server = McpServer(open_session, [*_terminal_approvers(args.terminal), page])
     with server.session:
         page.seconds = server.session.settings.approvals.question_timeout
         anyio.run(server.serve)
     return 0
 
 
-def _others(terminal: bool) -> "list[Approver]":
+def _terminal_approvers(terminal: bool) -> "list[Approver]":
     if not terminal:
         return []
     from pinfold.approval.terminal import TerminalApprover

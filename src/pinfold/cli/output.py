@@ -3,7 +3,7 @@
 Tables for people are drawn by rich, which is loaded when something is drawn and never before. Facts about
 rich: it asks the terminal for its width and colours by itself, and obeys NO_COLOR and TERM=dumb. It takes 80
 columns where there is no terminal, and on every dumb one. It reads `[word]` as markup unless that is switched
-off. Where its reader has gone, it ends the program with exit code 1, which is an answer of ours.
+off. Where its reader has gone, it ends the program with exit code 1, which would look like an answer of ours.
 """
 
 import os
@@ -32,9 +32,9 @@ _open_line = False
 
 
 def fold_for_terminal(line: str, descriptor: int, indent: int = 0) -> list[str]:
-    """A sentence as lines of the terminal there; whole where there is none, for programs to read.
+    """Wraps a sentence for the terminal at a descriptor; leaves it whole where there is no terminal.
 
-    A word that is too long for a line stays whole: paths are for copying.
+    Words are never broken, so that paths can be copied.
     """
     try:
         columns = os.get_terminal_size(descriptor).columns
@@ -44,7 +44,8 @@ def fold_for_terminal(line: str, descriptor: int, indent: int = 0) -> list[str]:
 
 
 def fold(line: str, columns: int, indent: int = 0) -> list[str]:
-    """`indent` is what stands before all lines but the first; two more than before that one, unless told."""
+    """Wraps a sentence. `indent` is that of all lines but the first; 0 is two more than the first line
+    has."""
     from textwrap import wrap
 
     hang = " " * (indent or len(line) - len(line.lstrip()) + len(INDENT))
@@ -58,25 +59,26 @@ def fold(line: str, columns: int, indent: int = 0) -> list[str]:
 
 
 def print_sentence(sentence: str) -> None:
-    """An answer of one sentence, on standard output."""
+    """Prints a sentence on standard output, wrapped for the terminal."""
     print("\n".join(fold_for_terminal(sentence, STDOUT)))
 
 
 def note_written(data: bytes) -> None:
-    """A command has written this to the terminal: what is told next begins a line of its own there."""
+    """Remembers whether a command's output to the terminal ended its line, so that `report` can start a new
+    one."""
     global _open_line  # there is one terminal
     _open_line = not data.endswith(b"\n") if data else _open_line
 
 
 def report(sentence: str) -> None:
-    """Says it on standard error, in pinfold's name."""
+    """Prints `pinfold: ...` on standard error."""
     start = "\n" if _open_line and sys.stderr.isatty() else ""
     note_written(b"\n")
     print(start + "\n".join(fold_for_terminal(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
 
 
 def is_coloured(stream: object = None) -> bool:
-    """Colours are for a terminal, and not for those who said NO_COLOR."""
+    """Whether to colour: on a terminal, unless NO_COLOR is set or the terminal is dumb."""
     out = sys.stdout if stream is None else stream
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return bool(getattr(out, "isatty", bool)()) and not plain
@@ -88,7 +90,7 @@ def paint(text: str, colour: str, on: bool) -> str:
 
 
 def origin_text(origin: Origin) -> str:
-    """Where a value is written, as short as it can be said here; empty where nothing is written."""
+    """Where a value is written, as a short `path:line`; empty for a default."""
     if not origin.file:
         return ""
     file = short_path(origin.file)
@@ -96,7 +98,7 @@ def origin_text(origin: Origin) -> str:
 
 
 def short_path(path: str) -> str:
-    """A path as it can be said here; whole where the working directory is gone, and the home's is another."""
+    """A path relative to the working directory, or to the home as `~/`; else the whole path."""
     try:
         near = os.getcwd()
     except OSError:
@@ -122,7 +124,7 @@ def print_json(value: object) -> None:
 
 
 def print_error(error: PolicyError, *, as_json: bool = False) -> int:
-    """Where, what, the excerpt and what to write instead; returns the exit code."""
+    """Prints where the error is, what it is, the excerpt and the help; returns the exit code."""
     if as_json:
         print_error_json(error.message, error.where, error.help)
         return BAD_INPUT
@@ -142,7 +144,7 @@ def print_error_json(message: str, where: str = "", help: str = "") -> None:
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns, but for cells that are wider than most; the last one takes what it needs."""
+    """Prints aligned columns. Cells over `MOST` columns push the next one; the last takes what it needs."""
     if not rows:
         return
     widths = [min(MOST, max(len(row[column]) for row in rows)) for column in range(len(rows[0]) - 1)]
@@ -156,26 +158,26 @@ def make_console(*, stderr: bool = False) -> "Console":
 
     from rich.console import Console, ConsoleDimensions
 
-    class Sheet(Console):
+    class PinfoldConsole(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    sheet = Sheet(stderr=stderr, markup=False, highlight=False, emoji=False)
-    width, height = get_terminal_size() if sheet.is_dumb_terminal else sheet.size
-    sheet.size = ConsoleDimensions(min(width, WIDEST_TABLE), height)
-    return sheet
+    console = PinfoldConsole(stderr=stderr, markup=False, highlight=False, emoji=False)
+    width, height = get_terminal_size() if console.is_dumb_terminal else console.size
+    console.size = ConsoleDimensions(min(width, WIDEST_TABLE), height)
+    return console
 
 
-def print_rich_table(sheet: "Console", drawn: "Table") -> None:
-    """A table, without the blanks that rich fills its lines with."""
-    with sheet.capture() as caught:
-        sheet.print(drawn)
+def print_rich_table(console: "Console", drawn: "Table") -> None:
+    """Prints a table without the blanks that rich adds at the ends of lines."""
+    with console.capture() as caught:
+        console.print(drawn)
     lines = caught.get().splitlines()
-    sheet.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+    console.file.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def make_table(*columns: str) -> "Table":
-    """Columns of which only the last gives way to a narrow terminal."""
+    """A table whose last column folds in a narrow terminal, and the others do not."""
     from rich.table import Table
 
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

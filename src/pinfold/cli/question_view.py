@@ -1,4 +1,4 @@
-"""A question as a person at a terminal is shown it: what is wanted, why, and what each answer would do."""
+"""Draws a question at a terminal: what is wanted, why, and what each answer would do."""
 
 import os
 from typing import TYPE_CHECKING
@@ -20,20 +20,20 @@ WIDEST = 100
 MOST_REASONS = 4
 FEWEST_LINES = 6
 BELOW = 18
-"""Lines that stand below the command: reasons, choices, the prompt."""
+"""Lines below the command: reasons, choices and the prompt."""
 AROUND = 2
-"""Those before the question and behind the choices."""
+"""Lines before the question and after the choices."""
 LONGEST_FACT = 240
-"""Characters of one that are shown before somebody wants to see all of it."""
-UNSEEN = "  not all of this is on the screen: press `e` to see it in parts, then answer"
+"""Characters of a fact that are shown before the person presses `e`."""
+UNSEEN = "  not all of this fits on the screen: press `e` to see it in parts, then answer"
 GRANTING_NOTHING = ("wanted by", "agent says")
-"""Facts that a yes does not depend on."""
+"""Facts that do not change what a yes grants."""
 Facts = list[tuple[str, str]]
 
 
 class QuestionView:
-    """INVARIANT: whatever comes from elsewhere is drawn in visible characters (`model.visible`), and however
-    long it is, what is wanted stands on the screen together with the choices."""
+    """INVARIANT: text from elsewhere is drawn in visible characters (`model.escape_text`). However long it
+    is, what is wanted is on the screen together with the choices."""
 
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
         from rich.text import Text
@@ -77,7 +77,7 @@ class QuestionView:
 
     @staticmethod
     def _grants_more(question: PermissionNeeded) -> bool:
-        """Whether a yes grants more than the headline tells."""
+        """Whether a yes grants more than the headline says."""
         return bool(question.decision.widening or question.source)
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
@@ -116,7 +116,7 @@ def _request(question: PermissionNeeded) -> Request:
 
 
 def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:
-    """The command with the parts marked that the reasons are about."""
+    """The command, with carets under the parts that the reasons are about."""
     lines = _command_lines(question, width)
     if len(lines) <= most:
         return [*lines, ""]
@@ -132,7 +132,7 @@ def _command_lines(question: PermissionNeeded, width: int) -> list[str]:
 
 
 def _whole(question: PermissionNeeded, width: int) -> list[str]:
-    """The command and whatever else was too long, nothing left out; and again what is wanted."""
+    """The whole command, every fact that was cut, and the headline again."""
     from rich.text import Text
 
     lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
@@ -143,10 +143,10 @@ def _whole(question: PermissionNeeded, width: int) -> list[str]:
 
 
 def _cut(name: str, fact: str) -> str:
-    """What a yes grants is never cut."""
+    """Cuts a long fact, unless a yes depends on it."""
     if name not in GRANTING_NOTHING or len(fact) <= LONGEST_FACT:
         return fact
-    return f"{fact[:LONGEST_FACT]} … (`e` shows all of it)"
+    return f"{fact[:LONGEST_FACT]} … (press `e` for all of it)"
 
 
 def _most_lines(rows: int) -> int:
@@ -156,13 +156,13 @@ def _most_lines(rows: int) -> int:
 def _facts(question: PermissionNeeded) -> Facts:
     reasons = wording.reasons(question)
     facts = wording.circumstances(question, short_path)
-    if question.decision.widening:  # told one by one
+    if question.decision.widening:  # `circumstances` lists them one by one
         reasons = [reason for reason in reasons if reason.step is not StepCode.WIDENING]
     names = ["why", *[""] * MOST_REASONS]
     explanation_lines = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
     facts += list(zip(names, explanation_lines, strict=False))
     if len(reasons) > MOST_REASONS:
-        facts.append(("", f"and {len(reasons) - MOST_REASONS} more, which `e` shows"))
+        facts.append(("", f"and {len(reasons) - MOST_REASONS} more (press `e`)"))
     if question.description:
         facts.append(("agent says", visible(question.description)))
     return facts
@@ -177,8 +177,8 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
     if question.can_widen:
         after = wording.widening(question, reach, short_path)
         word = "narrower" if question.is_widest(reach) else "wider"
-        lasting = "s, while this run lasts, and a" if question.ends_session else "s and a"
-        rows.append((WIDER, word, f"{lasting} then count for {after}"))
+        lasting = "s (while this run lasts) and a" if question.ends_session else "s and a"
+        rows.append((WIDER, word, f"make {lasting} apply to {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 

@@ -1,4 +1,4 @@
-"""Arguments that name a request, shared by the verbs that judge one."""
+"""Arguments that name a request, shared by the verbs that decide about one."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -17,7 +17,8 @@ CHOICES = {
     "network": ("none", "ask", "rules", "all"),
     "mode": ("ask_every_time", "use_allowlist", "run_everything"),
 }
-"""The options of the command line's layer, and what each may be."""
+"""The options that override a setting, and the choices for each."""
+SETTING = {"policy": "`sandbox.policy`", "network": "`network.access`", "mode": "`mode`"}
 
 
 def add_request(parser: ArgumentParser) -> None:
@@ -26,14 +27,18 @@ def add_request(parser: ArgumentParser) -> None:
         "line",
         nargs="*",
         metavar="LINE",
-        help="a shell line; - reads it from standard input; after --, words",
+        help="a shell line, or - to read one from standard input; after --, a program and its arguments",
     )
-    parser.add_argument("--path", type=filled, help="judge a file instead of a command")
-    parser.add_argument("--write", action="store_true", help="with --path: to write it, not to read it")
-    parser.add_argument("--delete", action="store_true", help="with --path: to delete it")
-    parser.add_argument("--host", metavar="HOST:PORT", type=filled, help="judge a connection")
-    parser.add_argument("--mcp", metavar="SERVER:TOOL", type=filled, help="judge a call of an MCP tool")
-    parser.add_argument("--browser", metavar="ACTION", type=filled, help="judge the use of a browser")
+    parser.add_argument("--path", type=filled, help="decide about a file instead of a command")
+    parser.add_argument(
+        "--write", action="store_true", help="with --path: write the file (the default is to read it)"
+    )
+    parser.add_argument("--delete", action="store_true", help="with --path: delete the file")
+    parser.add_argument("--host", metavar="HOST:PORT", type=filled, help="decide about a connection")
+    parser.add_argument(
+        "--mcp", metavar="SERVER:TOOL", type=filled, help="decide about a call of an MCP tool"
+    )
+    parser.add_argument("--browser", metavar="ACTION", type=filled, help="decide about the use of a browser")
     parser.set_defaults(prog=parser.prog)
     add_choices(parser)
     add_call(parser)
@@ -41,33 +46,41 @@ def add_request(parser: ArgumentParser) -> None:
 
 
 def add_choices(parser: ArgumentParser) -> None:
-    """The command line's layer of the settings."""
+    """Adds the options that override settings for one run."""
     for name, choices in CHOICES.items():
-        about = f"the {name} of this run: %(choices)s"
+        about = f"override {SETTING[name]}: %(choices)s"
         parser.add_argument(f"--{name}", choices=choices, metavar=name.upper(), help=about)
 
 
 def add_call(parser: ArgumentParser) -> None:
-    """What a call says of itself."""
-    parser.add_argument("--sandbox-policy", metavar="JSON", help="a policy the call itself asks for")
-    parser.add_argument("--description", default="", help="what the agent says the command is for")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds the command may take")
+    """Adds the options that describe a single call, as an agent would."""
     parser.add_argument(
-        "--dangerously-disable-sandbox", action="store_true", help="the call asks to run without the fence"
+        "--sandbox-policy",
+        metavar="JSON",
+        help="a policy for this command alone, as an agent may request one",
+    )
+    parser.add_argument(
+        "--description", metavar="TEXT", default="", help="what the command is for; shown in questions"
+    )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop the command after S seconds")
+    parser.add_argument(
+        "--dangerously-disable-sandbox",
+        action="store_true",
+        help="request to run outside the sandbox, which is always a question",
     )
 
 
 def session_of(
     args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None, **given: Any
 ) -> Session:
-    """The session that the arguments describe; `lists` are more values of the command line's layer."""
+    """Opens the session that the arguments describe; `lists` are more settings to override."""
     overrides = overrides_of(args, lists)
     return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides, **given)
 
 
 def require_part_of_machine(session: Session, request: Request | None = None) -> None:
-    """Nobody waits while the whole machine is looked through, only to hear that it is no project. Without a
-    request it is about any command."""
+    """Rejects `/` as a project at once, rather than after a search of the whole machine. Without a request,
+    for any command."""
     if "/" in session.roots and (request is None or isinstance(request, RunCommand)):
         from pinfold.session.request import ANY, require_pen_or_way_out
 
@@ -77,7 +90,7 @@ def require_part_of_machine(session: Session, request: Request | None = None) ->
 def overrides_of(
     args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, object]:
-    """The command line's layer, as the arguments have it."""
+    """The settings that the arguments override."""
     chosen: dict[str, dict[str, object]] = {
         "sandbox": {"policy": args.policy},
         "network": {"access": args.network},
@@ -86,20 +99,21 @@ def overrides_of(
         chosen[section] = {**chosen.get(section, {}), **values}
     overrides: dict[str, object] = {"mode": args.mode} if args.mode else {}
     for section, values in chosen.items():
-        if said := {key: value for key, value in values.items() if value}:
-            overrides[section] = said
+        if chosen_values := {key: value for key, value in values.items() if value}:
+            overrides[section] = chosen_values
     return overrides
 
 
 def request_of(args: Namespace) -> Request:
-    """The one request that the arguments name."""
+    """The request that the arguments name."""
     given = [name for name in ("line", "path", "host", "mcp", "browser") if getattr(args, name)]
     if len(given) != 1:
         raise PolicyError(
-            "give one of: a shell line, --path, --host, --mcp, --browser", help=f"see `{args.prog} --help`"
+            "give exactly one of: a shell line, --path, --host, --mcp, --browser",
+            help=f"see `{args.prog} --help`",
         )
     if (args.write or args.delete) and not args.path:
-        raise PolicyError("--write and --delete go with --path", help=f"see `{args.prog} --help`")
+        raise PolicyError("--write and --delete need --path", help=f"see `{args.prog} --help`")
     if args.path:
         return WriteFile(args.path, args.delete) if args.write or args.delete else ReadFile(args.path)
     if args.host:

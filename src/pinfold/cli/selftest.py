@@ -1,4 +1,5 @@
-"""`pinfold selftest`: attacks the fence on this machine, in a place made for it, and says what held."""
+"""`pinfold selftest`: attacks the sandbox on this machine, in a temporary workspace, and shows what it
+stopped."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pinfold.diagnose.selftest.run import AttackResult
 
 HELD, GOT_THROUGH = 0, 1
-SHOWN = {"held": ("held", "green"), "through": ("got through", "red"), "untried": ("not tried", "yellow")}
+SHOWN = {"held": ("stopped", "green"), "through": ("got through", "red"), "untried": ("not tried", "yellow")}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def run(args: Namespace) -> int:
 def _attack(*, quiet: bool) -> list["AttackResult"]:
     from pinfold.diagnose.selftest import HOW_MANY, selftest
 
-    # A line that shows how far it is, where somebody looks; it is gone when the table comes.
+    # A progress line on a terminal, which is erased before the table.
     if quiet or not os.isatty(2):
         return list(selftest(os.environ))
     from rich.progress import track
@@ -64,11 +65,11 @@ def _draw(findings: list["AttackResult"]) -> None:
     print_rich_table(sheet, drawn)
     counts = Counter(finding.outcome for finding in findings)
     sheet.print()
-    # Once more, where nobody has to scroll for it.
+    # Repeated at the end, where it is seen without scrolling.
     for finding in findings:
         if finding.is_through:
             sheet.print(Text.assemble(("got through: ", "red"), f"{visible(finding.tries)} ({finding.name})"))
     sheet.print(
-        f"{counts['held']} of {len(findings)} attacks held, {counts['through']} got through,"
+        f"The sandbox stopped {counts['held']} of {len(findings)} attacks; {counts['through']} got through,"
         f" {counts['untried']} could not be tried."
     )

@@ -1,4 +1,4 @@
-"""`pinfold serve`: sessions for other programs, by JSON-RPC on stdio or a unix socket."""
+"""`pinfold serve`: offers sessions to other programs, by JSON-RPC on stdio or a unix socket."""
 
 import gc
 import os
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--socket", metavar="PATH", type=filled, help="listen there, instead of talking on stdio"
+        "--socket", metavar="PATH", type=filled, help="listen on this unix socket instead of talking on stdio"
     )
     add_choices(parser)
     add_common(parser)
 
 
 def run(args: Namespace) -> int:
-    gc.enable()  # unlike other verbs, it stays
+    gc.enable()  # this verb runs for long
     from pinfold.service.methods import Service
     from pinfold.session.resources import make_room
 
     make_room()
     overrides = overrides_of(args)
-    supported, page = _looked_at(args, overrides)
+    supported, page = _prepare(args, overrides)
     service = Service(
         settings=args.settings,
         cwd=args.cwd or here(),
@@ -42,9 +42,10 @@ def run(args: Namespace) -> int:
     return _on_socket(args.socket, service) if args.socket else _on_stdio(service)
 
 
-def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, WebApprover]":
-    """Whether the fence can be held, and who is asked where a client asks nobody."""
-    # Asked now, while there is one thread: what the machine can do is found out by trying.
+def _prepare(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, WebApprover]":
+    """Whether this machine can enforce the sandbox, and the page that is asked where a client asks no
+    person."""
+    # Now, while there is one thread: this forks processes that try what the machine can do.
     from pinfold.diagnose.doctor import enforcement_of
     from pinfold.session import Session
 
@@ -65,7 +66,7 @@ def _on_stdio(service: "Service") -> int:
     from pinfold.service.connection import Connection
     from pinfold.service.lines import LineStream
 
-    # Nothing that is started, or printed by accident, may speak on the client's line.
+    # No child process, and nothing printed by accident, may write to the client's stream.
     incoming, outgoing = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -84,9 +85,9 @@ def _on_socket(path: str, service: "Service") -> int:
     listener = ServiceListener(path, service, os.environ)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        # One line, as all that the service says: whoever started it reads just that.
-        told = json.encode({"socket": listener.path, "tokenFile": listener.token_file})
-        print(visible_json(told.decode()), flush=True)
+        # One line, like all the service writes, for the program that started it.
+        line = json.encode({"socket": listener.path, "tokenFile": listener.token_file})
+        print(visible_json(line.decode()), flush=True)
         listener.serve()
     except KeyboardInterrupt:
         pass

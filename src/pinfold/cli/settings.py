@@ -1,4 +1,4 @@
-"""`pinfold settings show | validate | schema`: what is in force, and what may be written."""
+"""`pinfold settings show | validate | schema`: the settings in force, and what a settings file may hold."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -23,14 +23,18 @@ from pinfold.model.settings import Settings
 from pinfold.settings.parse_layer import SettingsLayer
 
 NARROWEST = 12
-"""Columns that a value keeps in the table, however narrow the terminal; `--json` has it whole."""
+"""Columns that a value keeps in the table, however narrow the terminal; `--json` prints it whole."""
 
 
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="show|validate|schema")
-    show = verbs.add_parser("show", help="every value in force, and where it was written", allow_abbrev=False)
-    validate = verbs.add_parser("validate", help="check a file, or all that are in force", allow_abbrev=False)
-    validate.add_argument("file", nargs="?", metavar="FILE", type=filled, help="this file alone")
+    show = verbs.add_parser(
+        "show", help="show every value in force, and where it is written", allow_abbrev=False
+    )
+    validate = verbs.add_parser(
+        "validate", help="check one settings file, or all that are in force", allow_abbrev=False
+    )
+    validate.add_argument("file", nargs="?", metavar="FILE", type=filled, help="the only file to check")
     schema = verbs.add_parser("schema", help="print the JSON Schema of a settings file", allow_abbrev=False)
     for verb in (show, validate, schema):
         add_common(verb)
@@ -51,12 +55,12 @@ def _show(args: Namespace) -> int:
     from pinfold.settings.lint import warnings
 
     settings = settings_from(args)
-    told = [*settings.notices, *warnings(settings)]
+    notices = [*settings.notices, *warnings(settings)]
     if args.json:
-        print_json({"settings": rows_as_json(settings), "notices": told})
+        print_json({"settings": rows_as_json(settings), "notices": notices})
         return 0
     print_table(fitted(rows_of(settings)))
-    _print_notes(told)
+    _print_notes(notices)
     return 0
 
 
@@ -97,8 +101,8 @@ def _shown(name: str, value: object, origin: Origin) -> str:
 
 
 def fitted(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The rows with values, and then places, cut so that no line is wider than the terminal; whole where
-    there is none, for programs to read."""
+    """Cuts values, and then places, so that no line is wider than the terminal. Without a terminal nothing is
+    cut."""
     from shutil import get_terminal_size
 
     width = get_terminal_size((0, 0)).columns
@@ -138,12 +142,12 @@ def _validate(args: Namespace) -> int:
         return 0
     _print_notes(notes)
     shown = ", ".join(visible(short_path(file)) for file in files)
-    print(f"ok: {shown or 'no settings files, defaults are in force'}")
+    print(f"ok: {shown or 'no settings files; the defaults are in force'}")
     return 0
 
 
 def _read(args: Namespace) -> tuple[list[SettingsLayer], list[PolicyError]]:
-    """The sound layers, and what is wrong with each of the others."""
+    """The valid layers, and one error for each of the others."""
     from pinfold.policy.hosts import require_pattern
     from pinfold.settings.build import require_sound
     from pinfold.settings.sources import LayerSource, list_sources
@@ -169,7 +173,7 @@ def _read(args: Namespace) -> tuple[list[SettingsLayer], list[PolicyError]]:
 
 
 def _one_file(path: str) -> SettingsLayer:
-    """The file as the layer its name says it is."""
+    """Reads one file, as the layer that its name implies."""
     from pinfold.settings.files import read_text
     from pinfold.settings.parse_layer import read_layer
     from pinfold.settings.toml import parse
@@ -191,24 +195,24 @@ def _notes(layers: list[SettingsLayer]) -> list[str]:
 
 
 def _is_file(layer: SettingsLayer) -> bool:
-    """A variable's name stands in the place of a file, too."""
+    """Whether a layer comes from a file; `file` may also be the name of a variable."""
     return os.path.isabs(layer.document.file)
 
 
 def _error_as_json(error: PolicyError) -> dict[str, object]:
     from pinfold.settings.toml import PlacedError
 
-    told: dict[str, object] = {"file": error.where}
+    position: dict[str, object] = {"file": error.where}
     if isinstance(error, PlacedError):
-        told = {"file": visible(error.file), "line": error.line, "column": error.column}
-    else:  # what is wrong with a file as a whole is said of its name, or of a line of it
+        position = {"file": visible(error.file), "line": error.line, "column": error.column}
+    else:  # an error about the whole file has its name, or its name and a line
         file, _, line = error.where.rpartition(":")
-        told = {"file": file, "line": int(line)} if line.isdecimal() and file else told
-    return {**told, "message": error.message, "help": error.help}
+        position = {"file": file, "line": int(line)} if line.isdecimal() and file else position
+    return {**position, "message": error.message, "help": error.help}
 
 
 def layer_of(path: str) -> str:
-    """Which layer a file of this name would be."""
+    """The layer that a file of this name belongs to."""
     directory, name = os.path.split(path)
     if name == "managed.toml" or os.path.basename(directory) == "managed.d":
         return "managed"
@@ -218,7 +222,7 @@ def layer_of(path: str) -> str:
 
 
 def _check_examples(layer: SettingsLayer) -> None:
-    """Raises at the first example of a `[[rule]]` that is not as its author says."""
+    """Raises for the first example of a `[[rule]]` that the rule does not treat as the example claims."""
     for example in layer.examples:
         matches = _matches(example.decision, example.command, example.line)
         if matches is not example.matches:
@@ -229,7 +233,7 @@ def _check_examples(layer: SettingsLayer) -> None:
 
 
 def _matches(decision: str, command: str, line: str) -> bool:
-    """A restrictive rule matches by any part of the line; a permissive one must cover every part."""
+    """Whether a rule matches a line: for deny and ask any part of the line, for allow every part."""
     from pinfold import shell
     from pinfold.model.locations import Origin
     from pinfold.model.settings import Rule

@@ -1,4 +1,4 @@
-"""Carries the streams of a running command to and from our own."""
+"""Passes a running command's output to our streams, and our input to the command."""
 
 import os
 import select
@@ -20,10 +20,11 @@ ESCAPE, UTF_8 = b"\x1b", b"\x1b%G"
 
 
 def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
-    """Our standard input, for the command to read, and what is to be done once it runs. None if it is closed,
-    or if it is a terminal and we are in the background, where the kernel stops what reads it.
+    """A standard input for the command, and a function to call once the command runs.
 
-    Of a terminal it gets what was typed while nobody else had the `turn`: a question reads the same keys.
+    None if ours is closed, or if it is a terminal and we are in the background, where the kernel stops
+    readers. From a terminal the command gets what was typed while no question held the `turn`, which reads
+    the same keys.
     """
     if sys.stdin is None or (is_terminal(0) and not is_in_front()):
         return None, lambda: None
@@ -34,7 +35,7 @@ def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
 
 
 def carry_streams(execution: Execution, turn: Turn) -> Exited:
-    """Output goes where ours goes, as it comes; to a terminal, not while somebody else has the `turn`."""
+    """Copies the output to our streams as it comes; to a terminal, not while a question holds the `turn`."""
     end = None
     terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
     drawn_on: set[int] = set()
@@ -51,7 +52,8 @@ def carry_streams(execution: Execution, turn: Turn) -> Exited:
                 case Exited():
                     end = event
     finally:
-        # What is told from now on is in UTF-8, and in other encodings bytes of it would be controls.
+        # What pinfold prints later is UTF-8; in another encoding some of its bytes would be control
+        # characters.
         for descriptor in drawn_on:
             with suppress(OSError):  # the terminal has gone
                 _write(descriptor, UTF_8)
@@ -59,10 +61,10 @@ def carry_streams(execution: Execution, turn: Turn) -> Exited:
 
 
 def carry_on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> Exited:
-    """Our terminal becomes the command's window: keys go in raw, sizes follow.
+    """Makes our terminal the command's window: keys go in raw, and the size follows.
 
-    `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
-    `ended` is called before the terminal is what it was: nobody else may change it afterwards.
+    The thread that holds `turn` may read keys and draw. `ended` is called before the terminal is restored: no
+    thread may change it afterwards.
     """
     import termios
     import tty
@@ -93,10 +95,10 @@ def is_terminal(descriptor: int) -> bool:
 
 
 def is_in_front() -> bool:
-    """Whether the terminal is ours to change: a job in the background (`&`) would be stopped for it."""
+    """Whether we are in the foreground. A background job (`&`) that changes the terminal is stopped."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # it is not the one that controls us: nobody stops us
+    except OSError:  # not our controlling terminal, so the kernel does not stop us
         return True
 
 
@@ -107,13 +109,13 @@ def size() -> tuple[int, int]:
 
 
 def _keys(turn: Turn) -> bytes:
-    """What was typed for the command; empty at the end."""
+    """Keys that were typed for the command; empty at the end."""
     poll = select.poll()
     poll.register(0, select.POLLIN)
     while True:
         poll.poll()
         with turn:
-            if poll.poll(0):  # it may have been an answer
+            if poll.poll(0):  # a question may have read the keys meanwhile
                 try:
                     return os.read(0, CHUNK)
                 except OSError:  # the terminal has gone
@@ -126,7 +128,7 @@ def _type(execution: Execution, turn: Turn) -> None:
             try:
                 data = data[execution.write(data) :]
             except BlockingIOError:
-                time.sleep(0.01)  # the command does not read; what was typed waits here
+                time.sleep(0.01)  # the command does not read yet
             except Exception:  # noqa: BLE001  (the command has ended, and its terminal with it)
                 return
 

@@ -1,4 +1,4 @@
-"""`pinfold web`: a page in your browser for the questions of all your sessions."""
+"""`pinfold web`: shows the questions of all your sessions on a page in your browser."""
 
 import gc
 import os
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=port, default=0, metavar="N", help="a port of loopback; else a free one"
+        "--port", type=port, default=0, metavar="N", help="the port on loopback; the default is a free one"
     )
-    parser.add_argument("--open", action="store_true", help="show it in your browser")
+    parser.add_argument("--open", action="store_true", help="open the page in your browser")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
 
 def run(args: Namespace) -> int:
-    gc.enable()  # unlike other verbs, it stays
+    gc.enable()  # this verb runs for long
     from pinfold.web.instance import WebPage
 
-    # Whoever ends it while it begins is heard once all of it can be taken away again.
+    # A signal during start-up waits until everything can be cleaned up.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     signal.signal(signal.SIGTERM, _leave)
     try:
@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
         try:
             page.serve()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            _stay(page, args)
+            _wait(page, args)
         except KeyboardInterrupt:
             pass
         finally:
@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _stay(page: "WebPage", args: Namespace) -> None:
+def _wait(page: "WebPage", args: Namespace) -> None:
     place = page.running or page.place
     if args.json:
         print_json({"address": place.address, "port": place.port})
@@ -53,7 +53,7 @@ def _stay(page: "WebPage", args: Namespace) -> None:
         print(place.address)
     sys.stdout.flush()
     if not args.json and page.running is None and sys.stderr.isatty():
-        print("open it in your browser; the page is there until you press Ctrl-C", file=sys.stderr)
+        print("open this address in your browser; press Ctrl-C here to stop the page", file=sys.stderr)
     if args.open:
         _open(place.address)
     while page.running is None:
@@ -61,13 +61,13 @@ def _stay(page: "WebPage", args: Namespace) -> None:
 
 
 def _open(address: str) -> None:
-    """By a file that is only the user's: other users see the arguments that a browser is started with."""
+    """Opens it by a file that only the user can read: other users can see the arguments of a browser."""
     import webbrowser
 
     from pinfold.isolated import isolated_environment
     from pinfold.state.web_page import page_directory
 
-    # Browsers are looked for in PATH, and no command may have put one there.
+    # The browser is looked up in PATH, so PATH may name no directory that commands can write to.
     os.environ["PATH"] = isolated_environment(os.environ, (find_project(here()),)).get("PATH", os.defpath)
 
     path = os.path.join(page_directory(os.environ), "open.html")

@@ -239,7 +239,7 @@ def test_as_a_program(tmp_path: Path) -> None:
     assert '+deny = ["git push"]' in first.stdout and "nothing is changed yet" in first.stdout
     assert "Bash(npm test)" in first.stdout
     wider = pinfold("import", "claude", "--wider", "--settings", "a b.toml", home=tmp_path).stdout
-    assert "`pinfold import claude --write --wider --settings 'a b.toml'` accepts this" in wider
+    assert "to write this: pinfold import claude --write --wider --settings 'a b.toml'" in wider
     assert not ours.exists()
     said = json.loads(pinfold("import", "claude", "--write", "--json", home=tmp_path).stdout)
     assert said["written"] is True
@@ -252,11 +252,14 @@ def test_as_a_program(tmp_path: Path) -> None:
     written = pinfold("import", "claude", "--write", home=tmp_path)
     assert written.stdout.endswith("changed .config/pinfold/settings.toml\n")
     again = pinfold("import", "claude", "--write", home=tmp_path)
-    assert "there is nothing to take over" in again.stdout
-    assert "no settings of yours" in pinfold("import", "codex", home=tmp_path).stdout
+    assert "there is nothing to import" in again.stdout
+    assert "no settings of codex" in pinfold("import", "codex", home=tmp_path).stdout
     theirs.write_text('{"permissions": {"allow": ["Read(//etc/**)"]}}')
     needless = pinfold("import", "claude", home=tmp_path).stdout
-    assert "is so here without it:" in needless and "what is not hidden can be read" in needless
+    assert (
+        "not needed, since it is the default here:" in needless
+        and "what is not hidden can be read" in needless
+    )
     theirs.write_text("{")
     broken = pinfold("import", "claude", home=tmp_path)
     assert broken.returncode == 2 and "settings.json:1: is not JSON" in broken.stderr

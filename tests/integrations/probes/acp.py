@@ -312,8 +312,8 @@ def no_request_is_an_answer_as_well() -> None:
 def an_agent_that_ends_badly_is_told_of() -> None:
     words = [sys.executable, "-m", "pinfold", "acp", "--"]
     for code, how, expected in (
-        ("exit 3", "with 3", 3),
-        ("kill -9 $$", "by signal 9", 137),
+        ("exit 3", "with code 3", 3),
+        ("kill -9 $$", "because of signal 9", 137),
         ("exit 0", "", 0),
     ):
         with subprocess.Popen(
@@ -322,7 +322,7 @@ def an_agent_that_ends_badly_is_told_of() -> None:
         ) as process:  # fmt: skip
             assert process.wait(30) == expected
             assert process.stderr
-            assert process.stderr.read() == (f"pinfold: the agent ended {how}\n" if how else "")
+            assert process.stderr.read() == (f"pinfold: the agent exited {how}\n" if how else "")
 
 
 AGENT = r"""
