@@ -95,7 +95,7 @@ def test_what_stood_on_other_settings_is_stale(project: Path, capsys: pytest.Cap
     assert listed(capsys)[0]["state"] == "in force"
     (project.parent / "config/pinfold/settings.toml").write_text('[network]\ndeny = ["b.example"]\n')
     assert listed(capsys)[0]["state"] == "stale"
-    assert main(["approvals", "list"]) == 0 and "asked again" in capsys.readouterr().out
+    assert main(["approvals", "list"]) == 0 and "asks again" in capsys.readouterr().out
     os.chdir("/")
     project.rmdir()
     assert listed(capsys)[0]["state"] == "no project"

@@ -88,10 +88,10 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["ls", "--no-such-flag"], "unrecognized arguments"),
     (["ls", "--cwd", "/x" * 3000], "the path has 6,000 bytes, and the system takes 4,095"),
     # what an unset variable leaves names nothing, and not something else instead
-    (["--host", ""], "argument --host: it is empty"),
-    (["--path", ""], "argument --path: it is empty"),
-    (["ls", "--cwd", ""], "argument --cwd: it is empty"),
-    (["ls", "--settings", ""], "argument --settings: it is empty"),
+    (["--host", ""], "argument --host: must not be empty"),
+    (["--path", ""], "argument --path: must not be empty"),
+    (["ls", "--cwd", ""], "argument --cwd: must not be empty"),
+    (["ls", "--settings", ""], "argument --settings: must not be empty"),
 ]
 
 

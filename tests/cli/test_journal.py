@@ -117,7 +117,7 @@ def test_one_that_cannot_be_reached_is_not_an_empty_one(
         (["forget"], "--older-than"),
         (["forget", "--older-than", "old"], "is not a duration"),
         (["list", "--last", "-1"], "is not a number"),
-        (["list", "--session", ""], "argument --session: it is empty"),
+        (["list", "--session", ""], "argument --session: must not be empty"),
         ([], "list|forget"),
     ],
 )

@@ -59,7 +59,7 @@ def _list(args: Namespace, store: "Store") -> int:
 
 def _revoke(args: Namespace, store: "Store") -> int:
     if args.all == bool(args.ids):
-        raise PolicyError("give either ids or --all", help="`pinfold approvals list` shows the ids")
+        raise PolicyError("give either ids, as `pinfold approvals list` shows them, or --all")
     known = {each.id for each in store.answers()}
     if store.trouble and not args.all:
         raise PinfoldError(store.trouble)
