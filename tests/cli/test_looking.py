@@ -113,7 +113,7 @@ def test_doctor_knows_a_home_that_is_mounted_read_only(
 
 @pytest.mark.parametrize(("held", "state"), [(749, "ready"), (750, "not")])
 def test_doctor_knows_who_leaves_no_processes(held: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "processes", lambda: (held, 750))
+    monkeypatch.setattr(limits, "process_count", lambda: (held, 750))
     (standing,) = _processes()
     assert standing.state == state and bool(standing.fix) == (state == "not")
 

@@ -392,8 +392,10 @@ def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
 
 def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:
     """The variable is taken from the environment, so nothing of what the program misses is seen."""
-    hint = b"pinfold: the sandbox cannot reach the ssh agent; "
+    hint = (
+        b"pinfold: the sandbox cannot reach the ssh agent; "
         b"to allow it, add `$SSH_AUTH_SOCK` to `network.unix_sockets`"
+    )
     program = person.work / "ssh-add"
     program.write_text('#!/bin/sh\n[ -n "$SSH_AUTH_SOCK" ]\n')
     program.chmod(0o755)
