@@ -119,14 +119,14 @@ def what_ended_by_itself(session: SandboxSession) -> None:
     for line, end in (("exit 3", Exited(3, None)), ("kill -15 $$", Exited(None, 15))):
         cancelled, late = _ended_unseen(session, line), _ended_unseen(session, line, timeout=0.1)
         cancelled.cancel()
-        wait_until(late.pump._is_late)
+        wait_until(late._is_late)
         session.tend(1000)
         assert [*cancelled.events(), *late.events()] == [end, end]
 
 
 def _ended_unseen(session: SandboxSession, line: str, **more: object) -> Any:
     command: Any = session.start(request(line, **more))
-    wait_until(lambda: command.pump.end in dict(command.pump.poll.poll(0)))
+    wait_until(lambda: command.status in dict(command.poll.poll(0)))
     return command
 
 

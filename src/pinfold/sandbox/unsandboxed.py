@@ -29,16 +29,14 @@ from pinfold.sandbox.backend import (
     Survey,
     arguments_of,
 )
-from pinfold.sandbox.command_io import Pump
 from pinfold.sandbox.environment import READ_BY_SHELLS, USUAL_PATH
-from pinfold.sandbox.exec_failed import Unstarted
 from pinfold.sandbox.pipes import Drain
-from pinfold.sandbox.running_command import PumpedCommand, set_size
+from pinfold.sandbox.running_command import PipedCommand, Unstarted, set_size
 
 _RESTORED = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
 
 
-class UnfencedCommand(PumpedCommand):
+class UnfencedCommand(PipedCommand):
     def __init__(
         self, request: StartRequest, drain: Drain, ended: Callable[["UnfencedCommand"], None]
     ) -> None:
@@ -59,9 +57,7 @@ class UnfencedCommand(PumpedCommand):
                 self.process = _start(request, *theirs)
             try:
                 ours.append(os.pidfd_open(self.process.pid))
-                self.pump = Pump(
-                    streams, ours[-1], self._read_end, self._kill, self._leave, feed, request.timeout
-                )
+                self._follow(streams, ours[-1], feed, request.timeout)
             except BaseException:
                 self._kill()
                 self.process.wait()
@@ -73,7 +69,7 @@ class UnfencedCommand(PumpedCommand):
             _close(theirs)
 
     def wait(self) -> CommandResult:
-        return self.pump.wait(self.request.output, NOTHING)
+        return self._gathered(self.request.output, NOTHING)
 
     def violations(self) -> tuple[Violation, ...]:
         return ()
@@ -211,7 +207,7 @@ class UnfencedSession:
             running = list(self.running)
         for command in running:
             with suppress(ConfinementError):  # the next round tries again
-                command.pump.expire()
+                command.expire()
 
     def is_alive(self) -> bool:
         return not self.closed

@@ -569,7 +569,7 @@ def a_wait_that_is_interrupted_ends_the_command_once() -> None:
         execution = session.start("mkdir .vscode; touch begun; sleep 30")
         followed: Any = execution._running
         interrupter = threading.Thread(
-            target=_interrupt_once, args=(lambda: followed.pump.taken and os.path.exists("begun"),)
+            target=_interrupt_once, args=(lambda: followed.taken and os.path.exists("begun"),)
         )
         interrupter.start()
         try:
@@ -717,7 +717,7 @@ def what_had_ended_by_itself_is_told_as_it_ended_though_nobody_followed_it() -> 
     unfenced = session.start(pinfold.RunCommand("exit 4", disable_sandbox=True))
     session.start(["/nowhere/to/be/found"])
     unseen: list[Any] = [fenced._running, unfenced._running]
-    wait_until(lambda: all(dict(each.pump.poll.poll(0)).keys() & {each.pump.end} for each in unseen))
+    wait_until(lambda: all(dict(each.poll.poll(0)).keys() & {each.status} for each in unseen))
     session.close()
     ends = [entry.data for entry in journal() if entry.kind == "end"]
     assert [(end["exit_code"], end["cancelled"]) for end in ends] == [(3, False), (4, False), (127, False)]
@@ -899,7 +899,7 @@ def asyncio_hosts_take_events() -> None:
                 assert "can be followed once" in str(error)
             followed = await session.start("until test -e go; do sleep 0.02; done; echo x")
             taking = asyncio.ensure_future(anext(aiter(followed.events())))
-            while not followed.execution._running.pump.taken:  # type: ignore[union-attr]
+            while not followed.execution._running.taken:  # type: ignore[union-attr]
                 await asyncio.sleep(0.01)
             try:
                 raise AssertionError(await followed.wait())

@@ -18,11 +18,10 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Stream
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import CommandResult, StartRequest
-from pinfold.sandbox.command_io import Pump
 from pinfold.sandbox.linux.host.pen import Pen
 from pinfold.sandbox.linux.protocol.command import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pipes import Drain
-from pinfold.sandbox.running_command import PumpedCommand
+from pinfold.sandbox.running_command import PipedCommand, Unstarted
 
 if TYPE_CHECKING:
     import socket
@@ -34,7 +33,6 @@ from resource import prlimit
 from typing import TYPE_CHECKING
 
 from pinfold.sandbox.backend import RunningCommand, arguments_of
-from pinfold.sandbox.exec_failed import Unstarted
 from pinfold.sandbox.linux.host.pen import PenGone
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import (
@@ -67,7 +65,7 @@ class CommandSession(Protocol):
         """Ends every process of one command."""
 
 
-class PennedCommand(PumpedCommand):
+class PennedCommand(PipedCommand):
     """INVARIANT: what the status pipe says comes from a process that hostile commands share a uid with: two
     numbers of fixed size are read from it, and nothing else is believed."""
 
@@ -86,31 +84,31 @@ class PennedCommand(PumpedCommand):
         self.tag = tag
         self.request = request
         self.refused: dict[tuple[str, str], Violation] = {}
-        self.status = status
         self.terminal = next(iter(streams)) if request.terminal else None
-        self.pump = Pump(
-            streams, status, self._read_end, self._kill, self._leave, feed, request.timeout, pen.wake
-        )
+        self._follow(streams, status, feed, request.timeout)
 
     def began(self) -> None:
         self.pen.began()
         self.session.running.add(self)
-        self.pump.is_begun = True
+        self.is_begun = True
 
     def wait(self) -> CommandResult:
-        result = self.pump.wait(self.request.output, self.pen.enforcement)
+        result = self._gathered(self.request.output, self.pen.enforcement)
         violations = self.violations()
         return replace(result, violations=violations) if violations else result
 
     def violations(self) -> tuple[Violation, ...]:
         # A fork of the host would read what its warden tells of the other's commands.
-        for violation in self.pen.refusals.of(self.tag) if self.pump.is_own else ():
+        for violation in self.pen.refusals.of(self.tag) if self.is_own else ():
             self.refused[violation.operation, violation.path] = violation
         return tuple(self.refused.values())
 
     def _kill(self) -> None:
         self.session.kill(self.tag)
         self.pen.refusals.settle()
+
+    def _nudge(self) -> None:
+        self.pen.wake()
 
     def _leave(self, descriptors: list[int]) -> None:
         self.pen.ended()

@@ -310,7 +310,7 @@ class LinuxSession:
     def tend(self, idle_seconds: float) -> None:
         for command in self.running.copy():
             with suppress(ConfinementError):  # the next round tries again
-                command.pump.expire()
+                command.expire()
         before = time.monotonic() - idle_seconds
         with self.lock:
             late = [pen for _, pen in self.pens if pen.idle_since <= before]
