@@ -317,7 +317,7 @@ CONTENDERS = (
 )
 
 
-def require_fence(runner: Runner, place: Place) -> None:
+def require_sandbox_type(runner: Runner, place: Place) -> None:
     """That it runs things, lets them write in the workspace, and not beside it."""
     runner.run(["true"])
     runner.run(["touch", f"{place.work}/inside"])

@@ -96,7 +96,7 @@ def bench(work: str, rounds: int) -> None:
         ours, theirs = median(kept), median(found["bare"][what])
         print(f"{what:28} pen {ours:8.1f} us  bare {theirs:8.1f} us  +{ours - theirs:.1f} us")
     if os.geteuid() == 0:
-        both = [pen.pid, *wardens(session.keeping.pid)]
+        both = [pen.pid, *wardens(session.keeper.pid)]
         if (memory := megabytes(both)) is not None:
             print(f"memory of the pen (PSS)     {memory:8.2f} MB")
     session.close()

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
-from bench.contenders import BARE, CONTENDERS, Contender, ContenderError, require_fence
+from bench.contenders import BARE, CONTENDERS, Contender, ContenderError, require_sandbox_type
 from bench.contest import Contest, Found, Progress, ready
 from bench.ground import Ground
 from bench.memory import Crowd, crowd
@@ -51,7 +51,7 @@ def tried(found: Found, ground: Ground, progress: Progress) -> tuple[Found, dict
             with ExitStack() as stack:
                 place, runner, thread = ready(stack, contender, program, ground)
                 if contender is not BARE:
-                    thread.submit(require_fence, runner, place).result()
+                    thread.submit(require_sandbox_type, runner, place).result()
             fit[name] = contender, program
         except (ContenderError, OSError) as error:
             failed[name] = f"failed: {error}"

@@ -10,7 +10,7 @@ from bench.contenders import (
     OneShots,
     Place,
     codex_cold,
-    require_fence,
+    require_sandbox_type,
     said,
 )
 from bench.report import Outcome, Report, as_page, as_picture
@@ -30,7 +30,7 @@ def test_no_fence_at_all_is_found_out(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
     (tmp_path / "work").mkdir()
     with pytest.raises(ContenderError, match="outside of its workspace"):
-        require_fence(OneShots([], place), place)
+        require_sandbox_type(OneShots([], place), place)
 
 
 def test_codex_is_started_cold_by_the_command_that_npm_installs(tmp_path: Path) -> None:

@@ -13,11 +13,14 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox import backend as shell
 from pinfold.sandbox.backend import Backend, RunningCommand, SandboxSession, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
-from pinfold.sandbox.unsandboxed import NoBackend
+from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 from tests.patience import wait_until
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
-BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBackend, "none": NoBackend}
+BACKENDS: dict[str, type[LinuxBackend] | type[UnsandboxedBackend]] = {
+    "linux": LinuxBackend,
+    "none": UnsandboxedBackend,
+}
 
 
 def keeps_the_contract(name: str) -> None:
@@ -37,7 +40,7 @@ def keeps_the_contract(name: str) -> None:
         concurrency,
     ):
         check(session)
-    with backend.keep_still():
+    with backend.block_renames():
         assert session.run(request("true")).exit_code == 0  # what moves nothing goes on
     assert session.is_alive()
     session.close()

@@ -10,7 +10,7 @@ from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import EnforcementLevel
 from pinfold.sandbox.compat import NAMESPACES, apparmor_profile, judge, remedy
-from pinfold.sandbox.doctor_report import State, standings
+from pinfold.sandbox.doctor_report import LayerState, layer_reports
 from pinfold.sandbox.linux.host.backend import ask_machine
 
 REFUSED = Fact(False, "Operation not permitted")
@@ -28,14 +28,14 @@ def machine(**facts: Any) -> Machine:
     return ask_machine()._replace(**{**good, **facts})
 
 
-def state(name: str, **facts: Any) -> tuple[State, str]:
-    (found,) = [each for each in standings(machine(**facts)) if each.name == name]
+def state(name: str, **facts: Any) -> tuple[LayerState, str]:
+    (found,) = [each for each in layer_reports(machine(**facts)) if each.name == name]
     return found.state, found.fix
 
 
 def test_a_machine_that_can_do_all() -> None:
-    assert {each.state for each in standings(machine())} == {State.ENFORCED, State.READY}
-    assert not [each.fix for each in standings(machine()) if each.fix]
+    assert {each.state for each in layer_reports(machine())} == {LayerState.ENFORCED, LayerState.READY}
+    assert not [each.fix for each in layer_reports(machine()) if each.fix]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_machine_that_can_do_all() -> None:
 )
 def test_refused_namespaces_have_one_remedy(facts: dict[str, Any], command: str) -> None:
     found, fix = state("user namespace", user_namespace=REFUSED, **facts)
-    assert found is State.NOT
+    assert found is LayerState.NOT
     assert fix.startswith(command)
 
 
@@ -64,22 +64,28 @@ def test_what_stands_here_as_missing_is_what_compat_judges_by(name: str) -> None
     enforcement = judge(without, READ_ONLY)
     assert enforcement.level is EnforcementLevel.NONE
     (gap,) = enforcement.missing
-    (row,) = [each for each in standings(without) if each.state is State.NOT]
+    (row,) = [each for each in layer_reports(without) if each.state is LayerState.NOT]
     assert (gap.why, gap.remedy) == (row.detail, row.fix)
 
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [(0, State.NOT), (1, State.PARTLY), (2, State.ENFORCED), (7, State.ENFORCED), (12, State.ENFORCED)],
+    [
+        (0, LayerState.NOT),
+        (1, LayerState.PARTLY),
+        (2, LayerState.ENFORCED),
+        (7, LayerState.ENFORCED),
+        (12, LayerState.ENFORCED),
+    ],
 )
-def test_landlock(version: int, expected: State) -> None:
+def test_landlock(version: int, expected: LayerState) -> None:
     found, fix = state("Landlock", landlock=version)
     assert found is expected
-    assert bool(fix) == (expected is not State.ENFORCED)
+    assert bool(fix) == (expected is not LayerState.ENFORCED)
 
 
 def test_landlock_says_what_it_lacks() -> None:
-    (row,) = [each for each in standings(machine(landlock=7)) if each.name == "Landlock"]
+    (row,) = [each for each in layer_reports(machine(landlock=7)) if each.name == "Landlock"]
     assert "unix sockets by path (held by seccomp)" in row.detail
     assert "truncation" not in row.detail
 
@@ -97,8 +103,8 @@ def test_yama(scope: int, expected: str) -> None:
 
 def test_a_cgroup_is_not_needed() -> None:
     without = machine(cgroup=Fact(False, "not delegated"), cgroup_path="/sys/fs/cgroup/user.slice")
-    (row,) = [each for each in standings(without) if each.name == "cgroup delegation"]
-    assert (row.state, row.needed) == (State.NOT, False)
+    (row,) = [each for each in layer_reports(without) if each.name == "cgroup delegation"]
+    assert (row.state, row.needed) == (LayerState.NOT, False)
     assert "Delegate=yes" in row.fix
     assert "unified_cgroup_hierarchy" in remedy(without._replace(cgroup_path=""), "cgroup")
 

@@ -4,11 +4,11 @@ import os
 import select
 import threading
 
-from pinfold.sandbox.poll_set import Doorbells
+from pinfold.sandbox.poll_set import PollSet
 
 
 def test_what_rings_is_told_and_what_does_not_is_not() -> None:
-    bells = Doorbells()
+    bells = PollSet()
     (one, into), (other, quiet) = os.pipe(), os.pipe()
     bells.register(one)
     bells.register(other)
@@ -28,7 +28,7 @@ def test_what_rings_is_told_and_what_does_not_is_not() -> None:
 
 
 def test_who_waits_hears_of_what_is_added() -> None:
-    bells = Doorbells()
+    bells = PollSet()
     heard: list[tuple[int, int]] = []
 
     def wait() -> None:
@@ -48,7 +48,7 @@ def test_who_waits_hears_of_what_is_added() -> None:
 
 
 def test_who_closes_twice_closes_nobody_elses() -> None:
-    bells = Doorbells()
+    bells = PollSet()
     bells.close()
     others = os.eventfd(0)
     bells.close()

@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
 
     project_of(args)  # rejects a --cwd that is no directory
     diagnosis = diagnose(*_policy(args), os.environ)
-    diagnosis = replace(diagnosis, standings=(*diagnosis.standings, *probe_hooks(os.environ)))
+    diagnosis = replace(diagnosis, layer_reports=(*diagnosis.layer_reports, *probe_hooks(os.environ)))
     if args.json:
         print_json(as_json(diagnosis))
     else:
@@ -51,7 +51,7 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
     return {
         "well": diagnosis.is_well,
         "enforcement": diagnosis.enforcement,
-        "layers": diagnosis.standings,
+        "layers": diagnosis.layer_reports,
         "narrower": diagnosis.narrower or None,
         "machine": diagnosis.machine._asdict(),
     }
@@ -63,33 +63,33 @@ def _draw(diagnosis: "Diagnosis") -> None:
     from pinfold.cli.output import make_console, make_table, print_rich_table
 
     drawn = make_table("layer", "state", "")
-    for each in diagnosis.standings:
+    for each in diagnosis.layer_reports:
         colour = COLOURS[each.state] if each.needed or each.state == "ready" else "yellow"
         drawn.add_row(each.name, Text(each.state, style=colour), visible(each.detail))
     sheet = make_console()
     print_rich_table(sheet, drawn)
     sheet.print()
     # Each command is on one line, however long, so that it can be copied.
-    for each in diagnosis.standings:
+    for each in diagnosis.layer_reports:
         if each.fix:
             sheet.print(Text.assemble(("to fix ", "dim"), (each.name, "bold"), (":", "dim")))
             sheet.print(f"  {visible(each.fix)}", soft_wrap=True)
     if diagnosis.narrower:
         sheet.print(Text("or, for this Python interpreter only:", style="dim"))
         sheet.print(f"  {diagnosis.narrower}", soft_wrap=True)
-    if any(each.fix for each in diagnosis.standings):
+    if any(each.fix for each in diagnosis.layer_reports):
         sheet.print()
     sheet.print(_verdict(diagnosis))
 
 
 def _verdict(diagnosis: "Diagnosis") -> str:
     if diagnosis.is_well:
-        spare = any(each.state in ("not", "partly") for each in diagnosis.standings)
+        spare = any(each.state in ("not", "partly") for each in diagnosis.layer_reports)
         return f"The sandbox works, with nothing missing{' that your settings need' if spare else ''}."
     lacking = [gap.layer.replace("_", " ") for gap in diagnosis.enforcement.missing]
     if diagnosis.enforcement.level == "none":
         return "There is no sandbox on this machine: no command can run in one."
     if lacking:
         return f"The sandbox works, but lacks: {', '.join(lacking)}."
-    unmet = [each.name for each in diagnosis.standings if each.needed and each.state in ("not", "partly")]
+    unmet = [each.name for each in diagnosis.layer_reports if each.needed and each.state in ("not", "partly")]
     return f"The sandbox works, but something else is missing: {', '.join(unmet)}."

@@ -19,14 +19,14 @@ from pinfold.model.settings import Settings
 from pinfold.policy.paths import contains
 from pinfold.sandbox.backend import NOTHING, Enforcement, EnforcementLevel, SandboxLayer, StartRequest
 from pinfold.sandbox.compat import apparmor_profile, judge
-from pinfold.sandbox.doctor_report import Standing, State, standings
+from pinfold.sandbox.doctor_report import LayerReport, LayerState, layer_reports
 from pinfold.sandbox.probe import require_platform
 from pinfold.session.session import Session
 from pinfold.settings import policy_of
 from pinfold.shell.shfmt import find_binary
 from pinfold.state.directory import state_directory
 
-__all__ = ["Diagnosis", "Enforcement", "Standing", "State", "diagnose", "enforcement_of"]
+__all__ = ["Diagnosis", "Enforcement", "LayerReport", "LayerState", "diagnose", "enforcement_of"]
 
 PATIENCE = 10.0
 REPORT = "report it, with the output of: pinfold doctor --json"
@@ -39,7 +39,7 @@ TOLD_BY_LAYERS = (SandboxLayer.NAMESPACES, SandboxLayer.PROC, SandboxLayer.LANDL
 
 class Diagnosis(Struct, frozen=True):
     machine: Machine
-    standings: tuple[Standing, ...]
+    layer_reports: tuple[LayerReport, ...]
     enforcement: Enforcement
     """Of the policy in force; of the shipped one where settings cannot be read, or ask for no fence."""
     narrower: str
@@ -48,7 +48,11 @@ class Diagnosis(Struct, frozen=True):
     @property
     def is_well(self) -> bool:
         """Whether commands would run as the policy says, with nothing missing."""
-        ready = all(each.state in (State.ENFORCED, State.READY) for each in self.standings if each.needed)
+        ready = all(
+            each.state in (LayerState.ENFORCED, LayerState.READY)
+            for each in self.layer_reports
+            if each.needed
+        )
         return ready and self.enforcement.level is EnforcementLevel.FULL
 
 
@@ -61,13 +65,13 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
     machine = machine_of_this()
     enforcement = judge(machine, _with_fence(policy))
     gaps = (
-        Standing(gap.layer.replace("_", " "), State.NOT, gap.why, gap.remedy)
+        LayerReport(gap.layer.replace("_", " "), LayerState.NOT, gap.why, gap.remedy)
         for gap in enforcement.missing
         if gap.layer not in TOLD_BY_LAYERS
     )
     pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not EnforcementLevel.NONE else ()
     around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
-    found = (*standings(machine), *gaps, *around)
+    found = (*layer_reports(machine), *gaps, *around)
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
 
 
@@ -94,7 +98,7 @@ def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
     return policy if policy.type in FENCES else replace(policy, type=FENCES[0])
 
 
-def _processes() -> Iterator[Standing]:
+def _processes() -> Iterator[LayerReport]:
     """Where the user's programs leave none, no pen can be built, whatever the layers say."""
     from pinfold.sandbox.linux.limits import process_count
 
@@ -102,11 +106,11 @@ def _processes() -> Iterator[Standing]:
         return
     held, most = found
     told = f"you have {held:,}; from {most:,} on, commands get none"
-    state, fix = (State.READY, "") if held < most else (State.NOT, WHO_HAS_MOST)
-    yield Standing("processes", state, told, fix)
+    state, fix = (LayerState.READY, "") if held < most else (LayerState.NOT, WHO_HAS_MOST)
+    yield LayerReport("processes", state, told, fix)
 
 
-def _pen(policy: SandboxPolicy) -> Standing:
+def _pen(policy: SandboxPolicy) -> LayerReport:
     """Facts are one thing, a pen that was built of them another."""
     from pinfold.sandbox.linux.host.backend import LinuxBackend
 
@@ -117,36 +121,36 @@ def _pen(policy: SandboxPolicy) -> Standing:
             result = backend.open_session([work]).run(StartRequest(("true",), policy, work, timeout=PATIENCE))
             backend.close()
     except ConfinementError as error:
-        return Standing("a pen", State.NOT, str(error), REPORT)
+        return LayerReport("a pen", LayerState.NOT, str(error), REPORT)
     except OSError as error:
-        return Standing("a pen", State.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
+        return LayerReport("a pen", LayerState.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
     finally:
         backend.close()
     if result.exit_code != 0:
-        return Standing("a pen", State.NOT, "one was built, and `true` failed in it", REPORT)
-    return Standing("a pen", State.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
+        return LayerReport("a pen", LayerState.NOT, "one was built, and `true` failed in it", REPORT)
+    return LayerReport("a pen", LayerState.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
 
 
-def _tools() -> Iterator[Standing]:
+def _tools() -> Iterator[LayerReport]:
     try:
-        yield Standing("shell parser", State.READY, find_binary())
+        yield LayerReport("shell parser", LayerState.READY, find_binary())
     except PinfoldError as error:
         fix = f"{sys.executable} -I -m pip install --force-reinstall shfmt-py"
-        yield Standing("shell parser", State.NOT, str(error), fix)
+        yield LayerReport("shell parser", LayerState.NOT, str(error), fix)
     if git := program_outside("git", os.environ):
-        yield Standing("git", State.READY, git)
+        yield LayerReport("git", LayerState.READY, git)
     else:
         why = "not found: what git ignores is not known"
-        yield Standing("git", State.NOT, why, "sudo apt-get install git", needed=False)
+        yield LayerReport("git", LayerState.NOT, why, "sudo apt-get install git", needed=False)
 
 
-def _settings(trouble: str) -> Standing:
+def _settings(trouble: str) -> LayerReport:
     if trouble:
-        return Standing("settings", State.NOT, trouble, "pinfold settings validate")
-    return Standing("settings", State.READY, "every layer can be read")
+        return LayerReport("settings", LayerState.NOT, trouble, "pinfold settings validate")
+    return LayerReport("settings", LayerState.READY, "every layer can be read")
 
 
-def _state(directory: str, home: str) -> Standing:
+def _state(directory: str, home: str) -> LayerReport:
     """Runs are journaled before they begin, so without this directory nothing runs.
 
     Nobody is told to take a directory over that is not in their home: it may be the system's.
@@ -156,8 +160,10 @@ def _state(directory: str, home: str) -> Standing:
         there = os.path.dirname(there)
     if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
         if _is_full(there):
-            return Standing("state directory", State.NOT, f"there is no room left in {there}", ELSEWHERE)
-        return Standing("state directory", State.READY, directory)
+            return LayerReport(
+                "state directory", LayerState.NOT, f"there is no room left in {there}", ELSEWHERE
+            )
+        return LayerReport("state directory", LayerState.READY, directory)
     named = quote(there)
     if not os.path.isdir(there):
         fix = f"mv {named} {quote(f'{there}.old')}"
@@ -167,7 +173,7 @@ def _state(directory: str, home: str) -> Standing:
         fix = f"chmod u+rwx {named}"
     else:
         fix = f"sudo chown $(id -u) {named}" if there != home and contains(home, there) else ELSEWHERE
-    return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)
+    return LayerReport("state directory", LayerState.NOT, f"{there} cannot be written to", fix)
 
 
 def _is_full(directory: str) -> bool:

@@ -319,7 +319,7 @@ class Backend(Protocol):
         elevation: Elevation | None = None,
     ) -> SandboxSession: ...
 
-    def keep_still(self) -> AbstractContextManager[None]:
+    def block_renames(self) -> AbstractContextManager[None]:
         """For who is in no pen: meanwhile no pen of anybody's moves a directory, or makes a name that such a
         move could make protected. Raises OSError if they do not come to rest."""
 

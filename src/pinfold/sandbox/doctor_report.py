@@ -38,7 +38,7 @@ SERVES = {
 }
 
 
-class State(StrEnum):
+class LayerState(StrEnum):
     NOT = "not"
     PARTLY = "partly"
     ENFORCED = "enforced"
@@ -46,11 +46,11 @@ class State(StrEnum):
     """Of what enforces nothing itself."""
 
 
-class Standing(Struct, frozen=True):
+class LayerReport(Struct, frozen=True):
     """How one layer stands."""
 
     name: str
-    state: State
+    state: LayerState
     detail: str
     fix: str = ""
     """The one command that would mend it."""
@@ -58,7 +58,7 @@ class Standing(Struct, frozen=True):
     """Whether the fence of the default policy rests on it."""
 
 
-def standings(machine: Machine) -> Iterator[Standing]:
+def layer_reports(machine: Machine) -> Iterator[LayerReport]:
     """Every layer, the outermost first."""
     for name in (*NAMESPACES, "fresh_proc"):
         yield _fact(machine, name)
@@ -69,18 +69,18 @@ def standings(machine: Machine) -> Iterator[Standing]:
     yield _cgroup(machine)
 
 
-def _fact(machine: Machine, name: str) -> Standing:
+def _fact(machine: Machine, name: str) -> LayerReport:
     fact = getattr(machine, name)
     shown = name.replace("_", " ").replace("fresh proc", "fresh /proc")
     if fact.works:
-        return Standing(shown, State.ENFORCED, SERVES[name])
-    return Standing(shown, State.NOT, fact.reason or "refused", remedy(machine, name))
+        return LayerReport(shown, LayerState.ENFORCED, SERVES[name])
+    return LayerReport(shown, LayerState.NOT, fact.reason or "refused", remedy(machine, name))
 
 
-def _landlock(machine: Machine) -> Standing:
+def _landlock(machine: Machine) -> LayerReport:
     if not machine.landlock:
         reason = machine.landlock_reason or "refused"
-        return Standing("Landlock", State.NOT, reason, remedy(machine, "landlock"))
+        return LayerReport("Landlock", LayerState.NOT, reason, remedy(machine, "landlock"))
     lacks = [
         what + (f" (held by {instead})" if instead else "")
         for version, what, instead in LANDLOCK_GREW
@@ -88,22 +88,24 @@ def _landlock(machine: Machine) -> Standing:
     ]
     detail = f"version {machine.landlock}" + (f", without {', '.join(lacks)}" if lacks else "")
     if machine.landlock < LANDLOCK_WITH_REFER:
-        return Standing("Landlock", State.PARTLY, detail, remedy(machine, "landlock"))
-    return Standing("Landlock", State.ENFORCED, detail)
+        return LayerReport("Landlock", LayerState.PARTLY, detail, remedy(machine, "landlock"))
+    return LayerReport("Landlock", LayerState.ENFORCED, detail)
 
 
-def _yama(machine: Machine) -> Standing:
+def _yama(machine: Machine) -> LayerReport:
     if machine.yama >= YAMA_CLOSED:
         why = "scope 3: nobody reads another process, so no call can be answered"
-        return Standing("Yama ptrace scope", State.NOT, why, remedy(machine, "yama"))
+        return LayerReport("Yama ptrace scope", LayerState.NOT, why, remedy(machine, "yama"))
     detail = "not in this kernel" if machine.yama < 0 else f"scope {machine.yama}"
-    return Standing("Yama ptrace scope", State.READY, f"{detail}, which leaves the warden its work")
+    return LayerReport("Yama ptrace scope", LayerState.READY, f"{detail}, which leaves the warden its work")
 
 
-def _cgroup(machine: Machine) -> Standing:
+def _cgroup(machine: Machine) -> LayerReport:
     if machine.cgroup.works:
-        return Standing(
-            "cgroup delegation", State.READY, "memory and processes of all that a pen runs can be limited"
+        return LayerReport(
+            "cgroup delegation",
+            LayerState.READY,
+            "memory and processes of all that a pen runs can be limited",
         )
     why = f"{machine.cgroup.reason}; only limits of memory need it"
-    return Standing("cgroup delegation", State.NOT, why, remedy(machine, "cgroup"), needed=False)
+    return LayerReport("cgroup delegation", LayerState.NOT, why, remedy(machine, "cgroup"), needed=False)

@@ -25,7 +25,7 @@ PROGRAM = (
 )
 
 
-class Gatehouse:
+class GateProcess:
     """INVARIANT: without its line the gate ends: when we close it, and when we are killed."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from pinfold.sandbox.poll_set import Doorbells
+from pinfold.sandbox.poll_set import PollSet
 from pinfold.sandbox.threads import begin_thread
 
 CHUNK = 1 << 16
@@ -99,7 +99,7 @@ class Drain:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.poll = Doorbells()
+        self.poll = PollSet()
         self.open: set[int] = set()
         self.running = False
         self.closed = False

@@ -109,7 +109,7 @@ def plan_pen(
     notes_reads: bool = False,
 ) -> Plan:
     """The operations that build a pen for this policy, in their order."""
-    require_fence(policy)
+    require_sandbox_type(policy)
     places = _unhidden(places)
     tmp = not policy.disable_tmp_write
     writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
@@ -152,7 +152,7 @@ def _unhidden(places: ExistingPaths) -> ExistingPaths:
     )
 
 
-def require_fence(policy: SandboxPolicy) -> None:
+def require_sandbox_type(policy: SandboxPolicy) -> None:
     if policy.type not in (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY):
         raise ConfinementError(f"a policy of type {policy.type.name} describes no pen; nothing was run")
 

@@ -16,7 +16,7 @@ import threading
 from contextlib import suppress
 
 
-class Doorbells:
+class PollSet:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: set[int] = set()

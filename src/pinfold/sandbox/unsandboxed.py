@@ -36,9 +36,9 @@ from pinfold.sandbox.running_command import PipedCommand, Unstarted, set_size
 _RESTORED = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
 
 
-class UnfencedCommand(PipedCommand):
+class UnsandboxedCommand(PipedCommand):
     def __init__(
-        self, request: StartRequest, drain: Drain, ended: Callable[["UnfencedCommand"], None]
+        self, request: StartRequest, drain: Drain, ended: Callable[["UnsandboxedCommand"], None]
     ) -> None:
         self.request = request
         self.drain = drain
@@ -165,21 +165,21 @@ def _environment(request: StartRequest) -> dict[str, str]:
     return {**kept, "PATH": kept.get("PATH") or USUAL_PATH, **request.variables}
 
 
-class UnfencedSession:
+class UnsandboxedSession:
     """May be used from any thread."""
 
     def __init__(self) -> None:
         self.drain = Drain()
         self.lock = threading.Lock()
         self.closed = False
-        self.running: set[UnfencedCommand] = set()
+        self.running: set[UnsandboxedCommand] = set()
 
     def start(self, request: StartRequest) -> RunningCommand:
         if self.closed:
             raise ConfinementError("the session is closed")
         program = arguments_of(request)[0]
         try:
-            command = UnfencedCommand(request, self.drain, self._forget)
+            command = UnsandboxedCommand(request, self.drain, self._forget)
         except (OSError, ValueError, TypeError) as error:
             return _not_started(request, program, error)
         with self.lock:
@@ -189,7 +189,7 @@ class UnfencedSession:
             command.cancel()
         return command
 
-    def _forget(self, command: UnfencedCommand) -> None:
+    def _forget(self, command: UnsandboxedCommand) -> None:
         with self.lock:
             self.running.discard(command)
 
@@ -245,17 +245,17 @@ def _not_started(
     return Unstarted(program, code, NOTHING, newline)
 
 
-class NoBackend:
+class UnsandboxedBackend:
     def open_session(
         self,
         roots: Sequence[str],  # noqa: ARG002
         survey: Survey | None = None,  # noqa: ARG002
         outside: Outside | None = None,  # noqa: ARG002
         elevation: Elevation | None = None,  # noqa: ARG002
-    ) -> UnfencedSession:
-        return UnfencedSession()
+    ) -> UnsandboxedSession:
+        return UnsandboxedSession()
 
-    def keep_still(self) -> AbstractContextManager[None]:
+    def block_renames(self) -> AbstractContextManager[None]:
         """There is no pen to keep."""
         return nullcontext()
 

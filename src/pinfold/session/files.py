@@ -16,7 +16,7 @@ from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.session.judge import Judge
-from pinfold.session.resources import keep_still
+from pinfold.session.resources import block_renames
 from pinfold.session.result import is_allowed, refusal_of
 from pinfold.session.settling import settled
 
@@ -44,7 +44,7 @@ class SessionFiles:
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
         self._ground = HeldDirectories()
-        self._tools = FileTools(self._ground, self._permit, self._start, keep_still)
+        self._tools = FileTools(self._ground, self._permit, self._start, block_renames)
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""

@@ -24,7 +24,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.policy.network_scope import PenReach, allows_network, lent_ports
 from pinfold.sandbox.backend import StartRequest
-from pinfold.sandbox.poll_set import Doorbells
+from pinfold.sandbox.poll_set import PollSet
 from pinfold.sandbox.threads import begin_thread
 from pinfold.session.journal import Repeats
 from pinfold.session.judge import Judge
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pinfold.approval.broker import Desk
     from pinfold.network.host_decision import ConnectionOutcome
     from pinfold.network.session_link import Line
-    from pinfold.sandbox.gate_process import Gatehouse
+    from pinfold.sandbox.gate_process import GateProcess
     from pinfold.session.journal import Ledger
 
 RESOLVER = "resolver"
@@ -73,8 +73,8 @@ class Gateway:
         self._repeats = Repeats()
         self._faces: dict[int, tuple[str, socket]] = {}
         """What waits for the gate to be started, by descriptor."""
-        self._doorbells: Doorbells | None = None
-        self._gatehouse: Gatehouse | None = None
+        self._doorbells: PollSet | None = None
+        self._gatehouse: GateProcess | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
         self._publishing = Publishing(judge, ledger, self._add, self._withdraw)
@@ -150,9 +150,9 @@ class Gateway:
                 self._faces[sock.fileno()] = face, sock
                 self._doorbells.register(sock.fileno())
 
-    def _begin_watch(self) -> Doorbells:
+    def _begin_watch(self) -> PollSet:
         """Raises OSError if nobody can watch. Preconditions: the lock is held."""
-        doorbells = Doorbells()
+        doorbells = PollSet()
         try:
             self._stop = os.eventfd(0, os.EFD_CLOEXEC)
             try:
@@ -178,7 +178,7 @@ class Gateway:
                 for face in faces:
                     self._line.withdraw(face)
 
-    def _watch(self, doorbells: Doorbells) -> None:
+    def _watch(self, doorbells: PollSet) -> None:
         while True:
             events = doorbells.poll()
             with self._lock:
@@ -215,10 +215,10 @@ class Gateway:
     def _begin_gate(self) -> None:
         from pinfold.network.session_link import Line
         from pinfold.network.upstream import choose
-        from pinfold.sandbox.gate_process import Gatehouse
+        from pinfold.sandbox.gate_process import GateProcess
         from pinfold.session.host_questions import Hosts
 
-        self._gatehouse = Gatehouse()
+        self._gatehouse = GateProcess()
         hosts = Hosts(self._session, self._judge, self._desk, self._environ, self._pens, self._commands)
         self._line = Line(
             self._gatehouse.line,

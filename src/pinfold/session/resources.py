@@ -49,15 +49,15 @@ def _new() -> Backend:
     return backend
 
 
-def keep_still() -> AbstractContextManager[None]:
+def block_renames() -> AbstractContextManager[None]:
     """For what is done outside of every pen: meanwhile those of all sessions move nothing (`Backend`)."""
     try:
         backend = _backend()
     except SandboxUnavailable:
-        from pinfold.sandbox.unsandboxed import NoBackend
+        from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 
-        backend = NoBackend()
-    return backend.keep_still()
+        backend = UnsandboxedBackend()
+    return backend.block_renames()
 
 
 def _close(backend: Backend, owner: int) -> None:
@@ -137,9 +137,9 @@ class Fences:
     def unfenced(self) -> SandboxSession:
         with self._lock:
             if self._unfenced is None:
-                from pinfold.sandbox.unsandboxed import NoBackend
+                from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 
-                self._unfenced = NoBackend().open_session(self._roots)
+                self._unfenced = UnsandboxedBackend().open_session(self._roots)
             return self._unfenced
 
     def change_roots(self, roots: tuple[str, ...]) -> None:

@@ -219,7 +219,7 @@ def pens_that_are_forced_leave_nothing_behind() -> None:
             bench.hides = [names[number % 2]]
             bench.session.look_again()
             bench.out("true")
-        keeper = bench.session.keeping.pid
+        keeper = bench.session.keeper.pid
         bench.session.close_idle()
         wait_until(lambda: len(wardens_of(keeper)) == 1)
         processes = [pid for pid in processes_of(keeper) if status_of(pid).name != BUILDER]

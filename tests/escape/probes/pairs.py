@@ -175,7 +175,7 @@ def exchange(session: pinfold.Session, actors: dict[str, Any], kills: bool = Fal
     """What the receiver tells. The giver is a command of the session, and its pen ends meanwhile."""
     giver, receiver = actors["give"], actors["receive"]
     pens: Any = session.fences.fenced()
-    begun = {*wardens_of(pens.keeping.pid)}
+    begun = {*wardens_of(pens.keeper.pid)}
     sign("call")
     is_there = giver.may_say("called") is not None
     sign("go", actors["ready"] if is_there else "0")
@@ -187,7 +187,7 @@ def exchange(session: pinfold.Session, actors: dict[str, Any], kills: bool = Fal
         for _ in giver.events:
             pass
     # The giver's pen ends, since nothing is in it any more.
-    wait_until(lambda: pens.close_idle(0.001) >= 0 and len(begun & {*wardens_of(pens.keeping.pid)}) <= 1)
+    wait_until(lambda: pens.close_idle(0.001) >= 0 and len(begun & {*wardens_of(pens.keeper.pid)}) <= 1)
     sign("ended")
     told: dict[str, Any] = json.loads(receiver.says("told"))
     receiver.end()

@@ -471,8 +471,8 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
         )
         time.sleep(0.05 + n * 0.003)
         if n == 11:
-            assert bench.backend.keeping
-            os.kill(bench.backend.keeping.pid, signal.SIGKILL)
+            assert bench.backend.keeper
+            os.kill(bench.backend.keeper.pid, signal.SIGKILL)
             with suppress(ConfinementError):
                 command.wait()
             # Pid 1 is gone once all processes of its namespace are.

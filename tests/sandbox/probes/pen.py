@@ -410,7 +410,7 @@ def a_swapped_link_opens_nothing() -> None:
     os.rmdir("inner")
     os.symlink(victim, "inner")
     try:
-        bench.session.keeping.ask(NewPen(bench.session.number, plan.operations, NameRules(()), False, {}))
+        bench.session.keeper.ask(NewPen(bench.session.number, plan.operations, NameRules(()), False, {}))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:
@@ -551,8 +551,8 @@ def cancel_waits_for_what_the_warden_has_begun() -> None:
     warden_client.SETTLING = PATIENCE
     bench = Bench()
     command = bench.session.start(bench.request("sleep 1000"))
-    (warden,) = wardens_of(bench.session.keeping.pid)
-    told = bench.session.pens[0][1].refusals
+    (warden,) = wardens_of(bench.session.keeper.pid)
+    told = bench.session.pens[0][1].warden
     cancelling = threading.Thread(target=command.cancel)
     os.kill(warden, signal.SIGSTOP)
     try:
@@ -598,7 +598,7 @@ def a_killed_spawner_is_replaced() -> None:
 def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None:
     bench = Bench()
     other = Bench()
-    keeper = bench.session.keeping.pid
+    keeper = bench.session.keeper.pid
 
     def builders() -> list[int]:
         return [pid for pid in processes_of(keeper) if status_of(pid).name == "pinfold-builder"]
@@ -620,7 +620,7 @@ def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None
 def killing_the_keeper_ends_everything() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
-    keeping = bench.session.keeping
+    keeping = bench.session.keeper
     # One of them waits for the next pen's plan.
     wait_until(lambda: len(processes_of(keeping.pid)) == 6)
     inside = processes_of(keeping.pid)
@@ -651,8 +651,8 @@ def killing_the_host_ends_everything() -> None:
 def _host() -> None:
     bench = Bench()
     bench.out("sleep 1001 & (setsid sleep 1002 &) ; true")
-    wait_until(lambda: len(processes_of(bench.session.keeping.pid)) == 7)
-    print(*processes_of(bench.session.keeping.pid), flush=True)
+    wait_until(lambda: len(processes_of(bench.session.keeper.pid)) == 7)
+    print(*processes_of(bench.session.keeper.pid), flush=True)
     time.sleep(1000)
 
 
@@ -895,7 +895,7 @@ def what_no_program_can_be_given_ends_nothing_else() -> None:
 
 def an_odd_question_does_not_end_the_keeper() -> None:
     bench = Bench()
-    keeping = bench.session.keeping
+    keeping = bench.session.keeper
     nothing: Any = (1,)
     for odd in (
         KeeperRequest(),
@@ -984,7 +984,7 @@ def who_is_interrupted_leaves_no_deed_to_others() -> None:
         )
         for name in (b"one", b"two")
     )
-    granter = GranterClient(bench.session.keeping)
+    granter = GranterClient(bench.session.keeper)
     error, made = granter.ask(one)
     assert not error and made is not None
     os.close(made)
@@ -1013,7 +1013,7 @@ def who_is_interrupted_leaves_no_end_to_others() -> None:
     """That one command was ended is not said of the next."""
     bench = Bench()
     bench.out("true")
-    init = bench.session.pid_one
+    init = bench.session.init
     real, control = channel.receive_bytes, init.control
 
     def interrupted(way: socket.socket, size: int) -> tuple[bytes, list[int]]:
@@ -1099,7 +1099,7 @@ def spawners_are_signalled_by_handle() -> None:
 def a_dead_keeper_is_reaped_and_another_taken() -> None:
     bench = Bench()
     bench.out("true")
-    keeper = bench.session.keeping.pid
+    keeper = bench.session.keeper.pid
     assert bench.session.is_alive()
     os.kill(keeper, signal.SIGKILL)
     wait_until(lambda: not bench.session.is_alive())
@@ -1113,7 +1113,7 @@ def a_dead_keeper_is_reaped_and_another_taken() -> None:
     os.kill(again.pid, signal.SIGKILL)
     wait_until(lambda: not again.is_alive())
     third = bench.backend.open_session([bench.work])
-    assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
+    assert third.keeper is again.keeper and third.run(bench.request("echo hi")).stdout == b"hi\n"
 
 
 PROBES = probes_of(globals(), "git")

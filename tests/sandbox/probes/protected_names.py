@@ -314,7 +314,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
 assert os.sched_getaffinity(0) == before[0]
 """)  # fmt: skip
     assert not os.path.exists("too-many")
-    (warden,) = wardens_of(bench.session.keeping.pid)
+    (warden,) = wardens_of(bench.session.keeper.pid)
     wait_until(lambda: os.sched_getaffinity(warden) == os.sched_getaffinity(0))
 
 
@@ -324,7 +324,7 @@ def the_warden_keeps_no_descriptors() -> None:
         sys.exit(77)
     bench = Bench()
     bench.out("true")
-    (warden,) = wardens_of(bench.session.keeping.pid)
+    (warden,) = wardens_of(bench.session.keeper.pid)
     bench.out("touch a; mkdir b; ln -s x c; ln a d; mv d e; touch .vscode || true")
     before = len(os.listdir(f"/proc/{warden}/fd"))
     for _ in range(3):
@@ -622,7 +622,7 @@ print(made)
 def warden_death_closes() -> None:
     bench = Bench()
     bench.out("touch before")
-    (warden,) = wardens_of(bench.session.keeping.pid)
+    (warden,) = wardens_of(bench.session.keeper.pid)
     command = bench.session.start(
         bench.request(
             [
@@ -659,13 +659,13 @@ print(open("before").read() == "")
 def wardens_end_with_their_pens() -> None:
     bench = Bench()
     left = bench.out("sleep 1001 >/dev/null & echo $!").strip()
-    (warden,) = wardens_of(bench.session.keeping.pid)
+    (warden,) = wardens_of(bench.session.keeper.pid)
     bench.session.close_idle(1e-9)
     # Processes that were left running still make names.
     assert is_alive(warden)
     bench.out(f"kill {left}")
     wait_until(lambda: not is_alive(warden))
-    (second,) = wardens_of(bench.session.keeping.pid)
+    (second,) = wardens_of(bench.session.keeper.pid)
     bench.session.close()
     wait_until(lambda: not is_alive(second))
 

@@ -12,7 +12,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.host.session import LinuxSession
-from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
@@ -234,7 +234,7 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
     )
     events = command.events()
     next(events)
-    (warden,) = wardens_of(session.keeping.pid)
+    (warden,) = wardens_of(session.keeper.pid)
     write("first", "")
     write("last", "")
     session.hold(POLICY, Found((f"{work}/first",)))
@@ -280,7 +280,7 @@ def a_warden_hears_of_each_thing_once() -> None:
     command = session.start(StartRequest("sleep 1000", POLICY, work))
     pen = session.pens[0][1]
     # Read here instead of by the warden.
-    wardens, pen.refusals = pen.refusals, Refusals((ends := channel.pair())[0])
+    wardens, pen.warden = pen.warden, WardenClient((ends := channel.pair())[0])
     with ends[1] as heard:
         heard.setblocking(False)
         session.hold(POLICY, Found(tuple(names[:601])))
@@ -289,7 +289,7 @@ def a_warden_hears_of_each_thing_once() -> None:
         session.hold(POLICY, Found(tuple(names[:601]), (names[0],)))
         assert channel.receive(heard, HostOrder)[0] == Hold((), (names[0],))
     ends[0].close()
-    pen.refusals = wardens
+    pen.warden = wardens
     command.cancel()
     command.wait()
 

@@ -21,7 +21,7 @@ def python(bench: Bench, program: str, *arguments: str, policy: SandboxPolicy = 
 def wardens() -> list[int]:
     """The wardens of the keepers that we started."""
     benches = [each for each in OPEN if isinstance(each, Bench)]
-    keepers = {bench.backend.keeping.pid for bench in benches if bench.backend.keeping}
+    keepers = {bench.backend.keeper.pid for bench in benches if bench.backend.keeper}
     return [warden for keeper in keepers for warden in wardens_of(keeper)]
 
 

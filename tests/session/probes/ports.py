@@ -194,7 +194,7 @@ def a_session_that_outlives_its_keeper_has_its_network_again(_: Machine) -> None
         allow = ["a.test", "127.0.0.0/8"]
         with opened(access="rules", allow=allow, publish=[published]) as session:
             assert "WELCOME" in fine(session, python(code, port))
-            keeper = session.fences.fenced().keeping.pid  # type: ignore[attr-defined]
+            keeper = session.fences.fenced().keeper.pid  # type: ignore[attr-defined]
             os.kill(keeper, signal.SIGKILL)
             wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
             assert "WELCOME" in fine(session, python(code, port))

@@ -523,7 +523,7 @@ def who_lets_go_of_a_command_waits_for_no_lock_of_their_own() -> None:
         session.run("true")
         pens: Any = session.fences.fenced()
         ((_, pen),) = pens.pens
-        for lock in (pen.lock, pen.refusals.lock, pens.pid_one._lock):
+        for lock in (pen.lock, pen.warden.lock, pens.init._lock):
             events = session.start("echo; sleep 54.321").events()
             next(events)
             around: list[object] = [events]
@@ -1063,7 +1063,7 @@ def what_the_host_makes_is_held() -> None:
 def a_session_outlives_its_keeper() -> None:
     with opened() as session:
         assert session.run("true").exit_code == 0
-        keeper = session.fences.fenced().keeping.pid  # type: ignore[attr-defined]
+        keeper = session.fences.fenced().keeper.pid  # type: ignore[attr-defined]
         os.kill(keeper, signal.SIGKILL)
         wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
         assert session.run("exit 4").exit_code == 4

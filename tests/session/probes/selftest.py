@@ -12,7 +12,7 @@ from pinfold.sandbox.attacks.runner import ATTACKS
 from pinfold.sandbox.backend import Found, SandboxLayer
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.linux.host.backend import LinuxBackend, ask_machine, try_machine
-from pinfold.sandbox.unsandboxed import NoBackend
+from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 
 NOT_YET_THERE = {
     "make_name",
@@ -37,7 +37,7 @@ NO_FENCE = (SandboxLayer.NAMESPACES, SandboxLayer.PROC)
 
 
 def fence_holds() -> None:
-    require_fence()
+    require_sandbox_type()
     findings = list(selftest(os.environ))
     with Scratch(os.environ) as scratch:
         missing = {gap.layer for gap in judge(ask_machine(), scratch.policy).missing}
@@ -50,7 +50,7 @@ def fence_holds() -> None:
 
 def holes_are_found() -> None:
     """A fence that was told of nothing to protect or hide: everything else holds."""
-    require_fence()
+    require_sandbox_type()
     backend = LinuxBackend()
     with Scratch(os.environ) as scratch:
         scratch.survey = lambda _: Found(home=scratch.home)  # type: ignore[assignment]
@@ -68,7 +68,7 @@ def holes_are_found() -> None:
 def no_fence_holds_nothing() -> None:
     """An attack that fails without a fence says nothing about one."""
     with Scratch(os.environ) as scratch:
-        findings = list(attack_all(NoBackend(), scratch))
+        findings = list(attack_all(UnsandboxedBackend(), scratch))
     lacking = {
         finding.name
         for finding in findings
@@ -82,7 +82,7 @@ def no_fence_holds_nothing() -> None:
     nothing_left()
 
 
-def require_fence() -> None:
+def require_sandbox_type() -> None:
     if lost := [gap.why for gap in judge(try_machine(), SandboxPolicy()).missing if gap.layer in NO_FENCE]:
         print(f"this machine holds no fence: {lost[0]}")
         sys.exit(77)

@@ -1293,7 +1293,7 @@ def a_warden_that_dies_closes() -> None:
     with opened(person) as session:
         run = session.start(f"echo > {OUT}/new; echo $?")
         wait_until(lambda: bool(person.asked))
-        (warden,) = wardens_of(session.fences.fenced().keeping.pid)  # type: ignore[attr-defined]
+        (warden,) = wardens_of(session.fences.fenced().keeper.pid)  # type: ignore[attr-defined]
         os.kill(warden, signal.SIGKILL)
         result = run.wait()
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result

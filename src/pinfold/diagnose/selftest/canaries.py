@@ -9,7 +9,7 @@ from pinfold.model.events import Output
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.network import DOCUMENTATION
 from pinfold.sandbox.backend import SandboxSession, StartRequest
-from pinfold.sandbox.unsandboxed import NoBackend
+from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 
 VICTIM = "echo $$; exec sleep 120"
 
@@ -35,7 +35,7 @@ class Canaries:
         self.nameless[master] = "the terminal shows it"
         self.closing.callback(os.close, master)
         self.closing.callback(os.close, slave)
-        self.unfenced: SandboxSession = NoBackend().open_session(())
+        self.unfenced: SandboxSession = UnsandboxedBackend().open_session(())
         self.closing.callback(self.unfenced.close)
         self.victim, self.alive = 0, -1
         self.require_victim()

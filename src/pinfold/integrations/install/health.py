@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 
-from pinfold.diagnose.doctor import Standing, State
+from pinfold.diagnose.doctor import LayerReport, LayerState
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.install.agents import MARK, lines_of, target_of
 from pinfold.integrations.install.jsonc import parse
@@ -16,7 +16,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.settings.files import read_text
 
 
-def probe_hooks(environ: Mapping[str, str]) -> Iterator[Standing]:
+def probe_hooks(environ: Mapping[str, str]) -> Iterator[LayerReport]:
     """One standing for each agent that has hooks of ours."""
     for agent in AGENTS:
         target = target_of(agent, environ)
@@ -25,15 +25,17 @@ def probe_hooks(environ: Mapping[str, str]) -> Iterator[Standing]:
             text = read_text(file)
             lines = list(lines_of(parse(text, file).value)) if text and MARK in text else []
         except PolicyError as error:
-            yield Standing(name, State.NOT, str(error), needed=False)
+            yield LayerReport(name, LayerState.NOT, str(error), needed=False)
             continue
         if absent := next(filter(None, map(_absent, lines)), ""):
-            yield Standing(name, State.NOT, f"{absent} is not there any more", f"pinfold install {agent}")
+            yield LayerReport(
+                name, LayerState.NOT, f"{absent} is not there any more", f"pinfold install {agent}"
+            )
         elif lines and not all(str(entry.value.get("matcher", "")) in str(text) for entry in target.entries):
             said = "they do not name every tool that is judged by now"
-            yield Standing(name, State.NOT, said, f"pinfold install {agent}")
+            yield LayerReport(name, LayerState.NOT, said, f"pinfold install {agent}")
         elif lines:
-            yield Standing(name, State.READY, "what they start is there")
+            yield LayerReport(name, LayerState.READY, "what they start is there")
 
 
 def _absent(line: str) -> str:

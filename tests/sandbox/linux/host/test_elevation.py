@@ -11,7 +11,7 @@ from pinfold.model.env_files import FileIdentity
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
 from pinfold.sandbox.linux.host.elevation import Elevating
-from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import ChangedEntry, FileChange
 from pinfold.sandbox.linux.protocol.warden import CallAnswer, CallAsked, CallWithdrawn
@@ -53,19 +53,19 @@ class Slow:
 
 def test_callers_that_have_gone_are_not_remembered() -> None:
     ours, warden = channel.pair()
-    refusals, slow = Refusals(ours), Slow()
-    keeping: Any = SimpleNamespace(ask=lambda _: None)
-    elevating = Elevating(slow, keeping)
+    client, slow = WardenClient(ours), Slow()
+    keeper: Any = SimpleNamespace(ask=lambda _: None)
+    elevating = Elevating(slow, keeper)
     granter: Any = SimpleNamespace(ask=lambda _: (0, None), close=lambda: None)
     elevating.granter = granter
-    elevating.attend(refusals, SandboxPolicy())
+    elevating.attend(client, SandboxPolicy())
     with warden:
         channel.send(warden, asked(0))
         for number in range(1, 2000):
             channel.send(warden, asked(number))
             channel.send(warden, CallWithdrawn(number))
         channel.send(warden, asked(2000))
-        wait_until(lambda: elevating.alive.get((refusals, 2000)) is not None)
+        wait_until(lambda: elevating.alive.get((client, 2000)) is not None)
         (question,) = elevating.commands[7].questions.values()
         assert [call.id for call in question.calls.values()] == [0, 2000]
         assert {id_ for _, id_ in elevating.alive} == {0, 2000}
@@ -73,4 +73,4 @@ def test_callers_that_have_gone_are_not_remembered() -> None:
         assert {channel.receive(warden, CallAnswer)[0].id for _ in range(2)} == {0, 2000}
         wait_until(lambda: not elevating.alive)
     elevating.close()
-    refusals.close()
+    client.close()

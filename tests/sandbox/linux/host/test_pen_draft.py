@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.sandbox.linux.host import pen_draft
-from pinfold.sandbox.linux.host.pen_draft import hold, is_held
+from pinfold.sandbox.linux.host.pen_draft import is_unchanged, snapshot
 
 
 def reuse(path: Path) -> bool:
@@ -24,40 +24,40 @@ def test_what_stays_is_held(tmp_path: Path) -> None:
     file, directory = tmp_path / "file", tmp_path / "directory"
     file.write_text("")
     directory.mkdir()
-    held = hold([str(file), str(directory), str(tmp_path / "missing")])
-    assert is_held(held)
+    held = snapshot([str(file), str(directory), str(tmp_path / "missing")])
+    assert is_unchanged(held)
     file.write_text("changed in place")
     file.chmod(0o600)
     (directory / "more").write_text("")
-    assert is_held(held)
+    assert is_unchanged(held)
     (tmp_path / "missing").write_text("")
-    assert not is_held(held)
+    assert not is_unchanged(held)
 
 
 def test_what_is_replaced_is_not_held(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    held = hold([str(file)])
+    held = snapshot([str(file)])
     (tmp_path / "new").write_text("")
     os.replace(tmp_path / "new", file)
-    assert not is_held(held)
-    held = hold([str(file)])
+    assert not is_unchanged(held)
+    held = snapshot([str(file)])
     file.unlink()
-    assert not is_held(held)
+    assert not is_unchanged(held)
 
 
 def test_a_number_that_is_used_again_is_another_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    held = hold([str(file)])
+    held = snapshot([str(file)])
     reuse(file)
-    assert not is_held(held)
+    assert not is_unchanged(held)
     directory = tmp_path / "directory"
     directory.mkdir()
-    held = hold([str(directory)])
+    held = snapshot([str(directory)])
     directory.rmdir()
     directory.mkdir()
-    assert not is_held(held)
+    assert not is_unchanged(held)
 
 
 def test_a_time_that_another_may_have_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +73,10 @@ def test_a_time_that_another_may_have_is_no_proof(tmp_path: Path, monkeypatch: p
     directory.mkdir()
     monkeypatch.setattr(os, "lstat", in_ticks)
     monkeypatch.setattr(pen_draft, "TICK", 2 * 10**9)
-    found = hold([str(directory)])
+    found = snapshot([str(directory)])
     (directory / "more").mkdir()
-    assert is_held(found)
+    assert is_unchanged(found)
     (directory / "more").rmdir()
     directory.rmdir()
     directory.mkdir()
-    assert not is_held(found)
+    assert not is_unchanged(found)

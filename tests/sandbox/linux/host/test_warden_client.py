@@ -5,62 +5,62 @@ from time import monotonic
 import pytest
 
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.linux.host.warden_client import SETTLING, Refusals
+from pinfold.sandbox.linux.host.warden_client import SETTLING, WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder, Settled
 
 
 def test_what_cannot_be_sent_is_told_so() -> None:
     ours, warden = channel.pair()
-    refusals = Refusals(ours)
+    client = WardenClient(ours)
     with warden:
         sent = 0
         with pytest.raises(ConfinementError, match="could not be told"):
             while sent < 100_000:
-                refusals.hold((f"/{sent}",), ())
+                client.hold((f"/{sent}",), ())
                 sent += 1
         orders = [channel.receive(warden, HostOrder)[0] for _ in range(sent)]
         assert orders[-1] == Hold((f"/{sent - 1}",), ())
-        refusals.hold(("/again",), ())
+        client.hold(("/again",), ())
         assert channel.receive(warden, HostOrder)[0] == Hold(("/again",), ())
-    refusals.close()
+    client.close()
 
 
 def test_a_warden_that_has_ended_is_not_waited_for() -> None:
     ours, warden = channel.pair()
     warden.close()
-    refusals = Refusals(ours)
-    refusals.hold(("/a",), ())
-    assert refusals.of(1)[-1].operation == "warden"
-    refusals.close()
+    client = WardenClient(ours)
+    client.hold(("/a",), ())
+    assert client.of(1)[-1].operation == "warden"
+    client.close()
 
 
 def test_a_warden_that_cannot_be_told_is_not_waited_for_either() -> None:
     ours, warden = channel.pair()
-    refusals = Refusals(ours)
+    client = WardenClient(ours)
     with warden:
         with pytest.raises(ConfinementError):
             while True:
-                refusals.hold(("/a" * 100,), ())
+                client.hold(("/a" * 100,), ())
         began = monotonic()
-        refusals.settle()
+        client.settle()
         assert monotonic() - began < SETTLING
-    refusals.settle()
-    assert refusals.of(1)[-1].operation == "warden"
-    refusals.close()
+    client.settle()
+    assert client.of(1)[-1].operation == "warden"
+    client.close()
 
 
 def test_whoever_waits_for_a_warden_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, warden = channel.pair()
-    refusals = Refusals(ours)
+    client = WardenClient(ours)
     was_locked: list[bool] = []
 
     def wait(*_: object) -> None:
-        was_locked.append(refusals.lock.locked())
+        was_locked.append(client.lock.locked())
         channel.send(warden, Settled(1))
 
     monkeypatch.setattr("pinfold.sandbox.linux.host.warden_client._wait", wait)
     with warden:
-        refusals.settle()
-        refusals.close()
+        client.settle()
+        client.close()
     assert was_locked == [False]

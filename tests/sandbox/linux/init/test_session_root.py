@@ -36,7 +36,7 @@ def test_full_scratch_leaves_room_for_another_pen(uid: int) -> None:
     def action() -> list[int]:
         become_pid_one()
         with mock.patch.object(session_root, "scratch_pages", lambda: 64):
-            session_root.build_rooms(None)
+            session_root.build_session_root(None)
         errors = []
         with open("/scratch/tmp/large", "wb", buffering=0) as large:
             errors.append(errno_of(lambda: write_for_ever(large)))

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from pinfold.kernel import cgroups, landlock, seccomp
 from pinfold.model.machine import Layer, Machine
 from pinfold.sandbox.backend import Elevation, Outside, SandboxLayer, Survey
-from pinfold.sandbox.linux.host.keeper_client import Keeping, take
+from pinfold.sandbox.linux.host.keeper_client import KeeperClient, take
 from pinfold.sandbox.linux.host.session import LinuxSession
 
 PENDING = (SandboxLayer.MEMORY,)
@@ -28,7 +28,7 @@ class LinuxBackend:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.keeping: Keeping | None = None
+        self.keeper: KeeperClient | None = None
         self.machine = ask_machine()
 
     def open_session(
@@ -39,14 +39,14 @@ class LinuxBackend:
         elevation: Elevation | None = None,
     ) -> LinuxSession:
         with self.lock:
-            if self.keeping is None or not self.keeping.is_alive():
-                if self.keeping:
-                    self.keeping.end()
-                self.keeping = take()
-            keeping = self.keeping
-        return LinuxSession(keeping, self.machine, roots, survey, PENDING, outside, elevation)
+            if self.keeper is None or not self.keeper.is_alive():
+                if self.keeper:
+                    self.keeper.end()
+                self.keeper = take()
+            keeper = self.keeper
+        return LinuxSession(keeper, self.machine, roots, survey, PENDING, outside, elevation)
 
-    def keep_still(self) -> AbstractContextManager[None]:
+    def block_renames(self) -> AbstractContextManager[None]:
         # Imported here: only file tools want it, and every run of a command would pay for it.
         from pinfold.sandbox.linux.protocol.rename_lock import renames_locked
 
@@ -55,9 +55,9 @@ class LinuxBackend:
     def close(self) -> None:
         """Ends every session."""
         with self.lock:
-            if self.keeping:
-                self.keeping.end()
-            self.keeping = None
+            if self.keeper:
+                self.keeper.end()
+            self.keeper = None
 
 
 TRIED_LATER = Layer(True)

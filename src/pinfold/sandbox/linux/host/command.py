@@ -99,13 +99,13 @@ class PennedCommand(PipedCommand):
 
     def violations(self) -> tuple[Violation, ...]:
         # A fork of the host would read what its warden tells of the other's commands.
-        for violation in self.pen.refusals.of(self.tag) if self.is_own else ():
+        for violation in self.pen.warden.of(self.tag) if self.is_own else ():
             self.refused[violation.operation, violation.path] = violation
         return tuple(self.refused.values())
 
     def _kill(self) -> None:
         self.session.kill(self.tag)
-        self.pen.refusals.settle()
+        self.pen.warden.settle()
 
     def _nudge(self) -> None:
         self.pen.wake()

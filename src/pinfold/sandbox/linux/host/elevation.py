@@ -33,8 +33,8 @@ from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Ruling, StartRequest, Wanted
-from pinfold.sandbox.linux.host.keeper_client import GranterClient, Keeping
-from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.host.keeper_client import GranterClient, KeeperClient
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol.file_change import (
     CHANGED,
     COMPLETES,
@@ -43,7 +43,7 @@ from pinfold.sandbox.linux.protocol.file_change import (
     MakeChange,
 )
 from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsked, Denial
-from pinfold.sandbox.poll_set import Doorbells
+from pinfold.sandbox.poll_set import PollSet
 from pinfold.sandbox.threads import Workers, begin_thread
 
 ASKING = 32
@@ -57,16 +57,16 @@ UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLE
 class Call(NamedTuple):
     """One that waits."""
 
-    refusals: Refusals
+    warden: WardenClient
     id: int
     change: FileChange
 
     @property
     def key(self) -> "Key":
-        return self.refusals, self.id
+        return self.warden, self.id
 
 
-Key = tuple[Refusals, int]
+Key = tuple[WardenClient, int]
 """A call by its warden and its id there."""
 
 
@@ -91,13 +91,13 @@ class Command:
 class Elevating:
     """May be used from any thread."""
 
-    def __init__(self, elevation: Elevation, keeping: Keeping) -> None:
+    def __init__(self, elevation: Elevation, keeper: KeeperClient) -> None:
         """Raises OSError if there is nothing to hear wardens by."""
         self.elevation = elevation
-        self.granter = GranterClient(keeping)
+        self.granter = GranterClient(keeper)
         self.lock = threading.Lock()
         """Of commands, their questions and calls, and of wardens; held for moments."""
-        self.heard: deque[tuple[Refusals, SandboxPolicy, CallAsked]] = deque()
+        self.heard: deque[tuple[WardenClient, SandboxPolicy, CallAsked]] = deque()
         """What a warden has told of a call, by whoever read it."""
         self.alive: dict[Key, Question | None] = {}
         """Calls that somebody waits for, and the question of each, once it has one."""
@@ -105,11 +105,11 @@ class Elevating:
         """What runs, by its tag."""
         self.commands: OrderedDict[int, Command] = OrderedDict()
         """What they have asked, by the same."""
-        self.wardens: dict[int, Refusals] = {}
+        self.wardens: dict[int, WardenClient] = {}
         """Who is listened to, by descriptor."""
         self.closed = False
         self.asking, self.granting = Workers("asking", ASKING), Workers("grant", 1)
-        self.poll = Doorbells()
+        self.poll = PollSet()
         try:
             self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             try:
@@ -122,20 +122,20 @@ class Elevating:
             self.poll.close()
             raise
 
-    def attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
+    def attend(self, warden: WardenClient, policy: SandboxPolicy) -> None:
         """Hears a new pen's warden."""
-        warden = refusals.warden.fileno()
+        descriptor = warden.connection.fileno()
 
         def asked(call: CallAsked) -> None:
-            self.alive[refusals, call.id] = None
-            self.heard.append((refusals, policy, call))
+            self.alive[warden, call.id] = None
+            self.heard.append((warden, policy, call))
             self._wake()
 
-        refusals.asked = asked
-        refusals.withdrawn = lambda id_: self._withdraw((refusals, id_))
+        warden.asked = asked
+        warden.withdrawn = lambda id_: self._withdraw((warden, id_))
         with self.lock:
-            self.wardens[warden] = refusals
-            self.poll.register(warden)
+            self.wardens[descriptor] = warden
+            self.poll.register(descriptor)
 
     def began(self, tag: int, request: StartRequest) -> None:
         with self.lock:
@@ -166,35 +166,35 @@ class Elevating:
                         os.eventfd_read(self.wake)
                     continue
                 with self.lock:
-                    refusals = self.wardens.get(descriptor)
-                if refusals is None or not self._read(refusals):
+                    warden = self.wardens.get(descriptor)
+                if warden is None or not self._read(warden):
                     self._forget(descriptor)
             while self.heard:
-                refusals, policy, asked = self.heard.popleft()
+                warden, policy, asked = self.heard.popleft()
                 try:
-                    self._take(refusals, policy, asked)
+                    self._take(warden, policy, asked)
                 except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
-                    self._deny((refusals, asked.id), Denial(f"the question failed: {error}"))
+                    self._deny((warden, asked.id), Denial(f"the question failed: {error}"))
         self.poll.close()
         with self.lock:
             os.close(self.wake)
             self.wake = -1
 
     @staticmethod
-    def _read(refusals: Refusals) -> bool:
+    def _read(warden: WardenClient) -> bool:
         """False if its warden has ended, or its pen was closed."""
         try:
-            refusals.read()
+            warden.read()
         except ValueError:
             return False
-        return not refusals.ended and refusals.warden.fileno() >= 0
+        return not warden.ended and warden.connection.fileno() >= 0
 
     def _forget(self, descriptor: int) -> None:
         with self.lock:
-            refusals = self.wardens.pop(descriptor, None)
+            warden = self.wardens.pop(descriptor, None)
             self.poll.unregister(descriptor)
         for key in list(self.alive):
-            if key[0] is refusals:
+            if key[0] is warden:
                 self._withdraw(key)
 
     def _withdraw(self, key: Key) -> None:
@@ -204,7 +204,7 @@ class Elevating:
             if question is not None:
                 question.calls.pop(key, None)
 
-    def _take(self, refusals: Refusals, policy: SandboxPolicy, asked: CallAsked) -> None:
+    def _take(self, warden: WardenClient, policy: SandboxPolicy, asked: CallAsked) -> None:
         change = asked.change
         wanted = Wanted(
             policy,
@@ -220,7 +220,7 @@ class Elevating:
             asked.program,
             asked.pid,
         )
-        call = Call(refusals, asked.id, change)
+        call = Call(warden, asked.id, change)
         ruling = self.elevation.known(wanted)
         if ruling is None:
             ruling = self._ruling_of_its_like(call, asked.tag, wanted)
@@ -349,15 +349,15 @@ class Elevating:
 
     def _answer(self, key: Key, error: int, descriptors: tuple[int, ...] = ()) -> None:
         self._withdraw(key)
-        refusals, id_ = key
-        refusals.answer(CallAnswer(id_, error), descriptors)
+        warden, id_ = key
+        warden.answer(CallAnswer(id_, error), descriptors)
 
     def _deny(self, key: Key, denial: Denial) -> None:
         self._withdraw(key)
-        refusals, id_ = key
-        refusals.answer(CallAnswer(id_, OTHERWISE, denial))
+        warden, id_ = key
+        warden.answer(CallAnswer(id_, OTHERWISE, denial))
 
     def _is_withdrawn(self, call: Call) -> bool:
         """Whether nobody waits for it: its caller has ended, its warden or the session has."""
-        gone = self.closed or call.refusals.ended
+        gone = self.closed or call.warden.ended
         return bool(gone) or call.key not in self.alive

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LONGEST = LEFT.size + MOST_TAGGED * TAGGED.size
 
 
-class PidOne:
+class InitClient:
     """May be used from any thread."""
 
     def __init__(self, control: _socket.socket) -> None:

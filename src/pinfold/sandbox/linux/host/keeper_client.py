@@ -29,19 +29,19 @@ from pinfold.sandbox.linux.protocol.keeper import (
 from pinfold.sandbox.threads import require_free
 
 
-def take() -> "Keeping":
+def take() -> "KeeperClient":
     """The one that was started early, or another."""
     while spawn_keeper.early:
         owner, *begun = spawn_keeper.early.pop()
         if owner == os.getpid():
-            keeping = Keeping((begun[0], begun[1], begun[2]))
-            if keeping.is_alive():
-                return keeping
-            keeping.end()
-    return Keeping()
+            keeper = KeeperClient((begun[0], begun[1], begun[2]))
+            if keeper.is_alive():
+                return keeper
+            keeper.end()
+    return KeeperClient()
 
 
-class Keeping:
+class KeeperClient:
     def __init__(self, begun: tuple[int, int, int] | None = None) -> None:
         self.lock = threading.RLock()
         self.owner = os.getpid()
@@ -135,8 +135,8 @@ GONE = "the process that makes granted changes could not be reached"
 class GranterClient:
     """May be used from any thread. The keeper makes the granter when there is a first change."""
 
-    def __init__(self, keeping: Keeping) -> None:
-        self.keeping = keeping
+    def __init__(self, keeper: KeeperClient) -> None:
+        self.keeper = keeper
         self.lock = threading.Lock()
         self.number = 0
         self.way: _socket.socket | None = None
@@ -149,7 +149,7 @@ class GranterClient:
                 if self.closed:
                     raise channel.ChannelClosed
                 if self.way is None:
-                    self.number, _, (self.way,) = self.keeping.ask(NewGranter())
+                    self.number, _, (self.way,) = self.keeper.ask(NewGranter())
                     self.way.settimeout(PATIENCE)
                 channel.send(self.way, request)
                 done, descriptors = channel.receive(self.way, ChangeDone)
@@ -172,4 +172,4 @@ class GranterClient:
         if self.way is not None:
             self.way.close()
             self.way = None
-            self.keeping.close(self.number)
+            self.keeper.close(self.number)

@@ -44,7 +44,7 @@ from pinfold.kernel.socket_info import (
 )
 from pinfold.model.codes import ViolationCode
 from pinfold.model.violation import Violation
-from pinfold.sandbox.linux.host.init_client import PidOne
+from pinfold.sandbox.linux.host.init_client import InitClient
 from pinfold.sandbox.linux.protocol.command import FIRST_TAG, RLIMIT_RTTIME
 
 Usage = Counter[int]
@@ -78,9 +78,9 @@ class Overuse(NamedTuple):
 class OveruseFinder:
     """For the commands of one session."""
 
-    def __init__(self, pid_one: PidOne, init: int) -> None:
-        """`init` is the pid of the session's init."""
-        self.pid_one, self.init = pid_one, init
+    def __init__(self, init: InitClient, pid: int) -> None:
+        """`pid` is that of the session's init."""
+        self.init, self.pid = init, pid
         self.meters = [
             Meter("epoll watches", lambda: not has_watch(), most_watches, self._watches),
             *(
@@ -131,7 +131,7 @@ class OveruseFinder:
         return self._of_sockets(socket.IPPROTO_TCP, lambda each: int(each.is_orphan))
 
     def _of_sockets(self, protocol: int, used: Callable[[Socket], int]) -> Usage:
-        with self.pid_one.diagnosis() as link:
+        with self.init.diagnosis() as link:
             sockets = sockets_of(link, protocol)
         processes = self._processes()
         holders = {inode: pid for pid in processes for inode in _sockets(pid)}
@@ -152,7 +152,7 @@ class OveruseFinder:
         for name in os.listdir("/proc"):
             if name.isdigit():
                 children.setdefault(_parent(int(name)), []).append(int(name))
-        found = [self.init]
+        found = [self.pid]
         for pid in found:
             found += children.get(pid, ())
         return found[1:]

@@ -23,9 +23,9 @@ from itertools import islice
 from pinfold.kernel.process import Pace, pace_of
 from pinfold.model.errors import ConfinementError
 from pinfold.model.escape_text import quoted
-from pinfold.sandbox.linux.host.init_client import PidOne
-from pinfold.sandbox.linux.host.pen_draft import Draft, is_held
-from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.host.init_client import InitClient
+from pinfold.sandbox.linux.host.pen_draft import PenDraft, is_unchanged
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 
 PATIENCE = 5.0
 STEP = 0.25
@@ -46,8 +46,8 @@ class Pen:
         pid: int,
         handle: int,
         control: _socket.socket,
-        refusals: Refusals,
-        draft: Draft,
+        warden: WardenClient,
+        draft: PenDraft,
         environment: dict[str, str],
         pace: Pace,
     ) -> None:
@@ -57,7 +57,7 @@ class Pen:
         """The spawner's pidfd, which is the pen's to close; -1 from then on."""
         self.handling = threading.Lock()
         self.control = control
-        self.refusals = refusals
+        self.warden = warden
         self.draft = draft
         """What it was built by."""
         self.plan = draft.plan
@@ -120,7 +120,7 @@ class Pen:
 
     def is_usable(self) -> bool:
         """Whether another command may begin in it."""
-        return is_held(self.held) and not self.refusals.ended and self.keeps_pace()
+        return is_unchanged(self.held) and not self.warden.ended and self.keeps_pace()
 
     def keeps_pace(self) -> bool:
         """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""
@@ -131,7 +131,7 @@ class Pen:
 
     def close(self) -> None:
         self.control.close()
-        self.refusals.close()
+        self.warden.close()
         with self.handling:
             if self.handle >= 0:
                 os.close(self.handle)
@@ -143,17 +143,17 @@ LONGEST = 200
 """Characters of a line."""
 
 
-def left_running(others: Iterable[Pen], pid_one: PidOne) -> tuple[str, ...]:
+def left_running(others: Iterable[Pen], init: InitClient) -> tuple[str, ...]:
     begun = [pen for pen in others if pen.begun]
     if not begun:
         return ()
-    carried = pid_one.carried()
+    carried = init.carried()
     return tuple(islice((line for pen in begun for line in _left_in(pen, carried)), MOST))
 
 
-def is_left(pen: Pen, pid_one: PidOne) -> bool:
+def is_left(pen: Pen, init: InitClient) -> bool:
     """Whether any command of the pen has something running."""
-    return bool(pen.begun) and any(_left_in(pen, pid_one.carried()))
+    return bool(pen.begun) and any(_left_in(pen, init.carried()))
 
 
 def _left_in(pen: Pen, carried: dict[int, int]) -> Iterator[str]:

@@ -53,16 +53,16 @@ class Identity(Struct):
     born: tuple[int, int] | None
 
 
-Held = tuple[tuple[str, Identity | None], ...]
+Snapshot = tuple[tuple[str, Identity | None], ...]
 
 
-def hold(paths: Iterable[str]) -> Held:
+def snapshot(paths: Iterable[str]) -> Snapshot:
     """What is at these paths now."""
     found = tuple((path, identity(path)) for path in paths)
     return found if len(found) <= MOST else ()
 
 
-def is_held(held: Held) -> bool:
+def is_unchanged(held: Snapshot) -> bool:
     """Whether it is still the same."""
     return all(_is_same(path, then) for path, then in held)
 
@@ -94,29 +94,29 @@ def _sure(status: os.stat_result) -> int:
     return status.st_ctime_ns if status.st_ctime_ns < time_ns() - TICK else UNSURE
 
 
-class Draft(NamedTuple):
+class PenDraft(NamedTuple):
     plan: Plan
     enforcement: Enforcement
     names: NameRules
     asks: bool
     leads_out: bool
     lent: dict[int, str]
-    held: Held
+    held: Snapshot
     """What is compared before each command; nothing where that is too much."""
     protected: tuple[str, ...]
     hidden: tuple[str, ...]
 
-    def is_as(self, then: "Draft") -> bool:
+    def is_as(self, then: "PenDraft") -> bool:
         """Whether a pen that was built by the other one is what this one asks for.
 
-        Preconditions: what the other one holds is still the same (`is_held`).
+        Preconditions: what the other one holds is still the same (`is_unchanged`).
         """
         ours = (self.plan.operations, self.names, self.asks, self.leads_out, self.lent)
         theirs = (then.plan.operations, then.names, then.asks, then.leads_out, then.lent)
         return bool(self.held and then.held) and ours == theirs
 
 
-def draft(
+def draft_pen(
     policy: SandboxPolicy,
     roots: tuple[str, ...],
     machine: Machine,
@@ -124,7 +124,7 @@ def draft(
     accepted: Collection[SandboxLayer],
     outside: Outside | None,
     elevation: Elevation | None,
-) -> Draft:
+) -> PenDraft:
     """Raises where no pen can hold the policy."""
     if policy.type is not PolicyType.WORKSPACE_READONLY:
         everywhere = (path for path in policy.additional_readwrite_paths if path == "/")
@@ -138,9 +138,9 @@ def draft(
         places = open_own(places, found.home)
     # Before the pen is built: what is replaced while that lasts is found different by the next command.
     held = (
-        *hold(place.path for place in (*places.roots, *places.writable, *places.readable)),
-        *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
-        *hold(places.links),
+        *snapshot(place.path for place in (*places.roots, *places.writable, *places.readable)),
+        *snapshot(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
+        *snapshot(places.links),
     )
     asks = elevation is not None and elevation.asks(policy)
     reads = elevation is not None and elevation.notes_reads
@@ -148,7 +148,7 @@ def draft(
     plan, enforcement = fit(wanted, machine, policy)
     require_accepted(enforcement, accepted)
     leads_out = outside is not None and outside.leads_out(policy)
-    return Draft(
+    return PenDraft(
         plan,
         enforcement,
         NameRules(tuple(rule.plain() for rule in found.names)),

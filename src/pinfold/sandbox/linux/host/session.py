@@ -28,12 +28,12 @@ from pinfold.sandbox.backend import (
 )
 from pinfold.sandbox.environment import scrub
 from pinfold.sandbox.linux.host.command import PennedCommand, Start
-from pinfold.sandbox.linux.host.init_client import PidOne
-from pinfold.sandbox.linux.host.keeper_client import Keeping
+from pinfold.sandbox.linux.host.init_client import InitClient
+from pinfold.sandbox.linux.host.keeper_client import KeeperClient
 from pinfold.sandbox.linux.host.paths import look
 from pinfold.sandbox.linux.host.pen import Pen, PenGone, is_left, left_running
-from pinfold.sandbox.linux.host.pen_draft import Draft, draft, hold
-from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.host.pen_draft import PenDraft, draft_pen, snapshot
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import FIRST_TAG
 from pinfold.sandbox.linux.protocol.keeper import NewPen, NewSession, OutletMade
@@ -52,7 +52,7 @@ class LinuxSession:
 
     def __init__(
         self,
-        keeping: Keeping,
+        keeper: KeeperClient,
         machine: Machine,
         roots: Sequence[str],
         survey: Survey | None,
@@ -60,7 +60,7 @@ class LinuxSession:
         outside: Outside | None = None,
         elevation: Elevation | None = None,
     ) -> None:
-        self.keeping = keeping
+        self.keeper = keeper
         self.machine = machine
         self.roots = tuple(map(_found_at, roots))
         self.survey = survey
@@ -84,8 +84,8 @@ class LinuxSession:
         self.unheard: list[_socket.socket] = []
         """What hears the session's questions about names, and nobody listens to yet."""
         self.closed = False
-        self.number, self.pid, (control,) = keeping.ask(NewSession())
-        self.pid_one = PidOne(control)
+        self.number, self.pid, (control,) = keeper.ask(NewSession())
+        self.init = InitClient(control)
         self.overuse: OveruseFinder | None = None
 
     def start(self, request: StartRequest) -> RunningCommand:
@@ -104,7 +104,7 @@ class LinuxSession:
     def _start(self, pen: Pen, request: StartRequest) -> RunningCommand:
         try:
             if self.outside and request.policy.published_ports:
-                self.outside.publish(request.policy.published_ports, self.pid_one.reach)
+                self.outside.publish(request.policy.published_ports, self.init.reach)
             if request.environment is None:
                 environment = pen.environment
             else:
@@ -122,7 +122,7 @@ class LinuxSession:
         with self.lock:
             self.latest = pen
             others = [each for each in (*self.retired, *(each for _, each in self.pens)) if each is not pen]
-        return left_running(others, self.pid_one)
+        return left_running(others, self.init)
 
     def pen(self, policy: SandboxPolicy) -> Pen:
         """The pen of a policy, made if there is none yet. It counts as in use until `ended`."""
@@ -130,7 +130,7 @@ class LinuxSession:
         with self.lock:
             if self.closed:
                 raise ConfinementError("the session is closed")
-            self.keeping.require_own()
+            self.keeper.require_own()
             pen = next((pen for known, pen in self.pens if known is policy or known == policy), None)
             if pen and pen.is_usable() and pen not in self.doubtful:
                 pen.began()
@@ -146,7 +146,7 @@ class LinuxSession:
 
     def _renewed(self, policy: SandboxPolicy, pen: Pen | None) -> Pen:
         """The policy's pen, if it is as one that was built now; else one that is built now."""
-        wanted = draft(
+        wanted = draft_pen(
             policy, self.roots, self.machine, self.survey, self.accepted, self.outside, self.elevation
         )
         if pen:
@@ -158,29 +158,29 @@ class LinuxSession:
         self.pens.append((policy, made))
         return made
 
-    def _build(self, policy: SandboxPolicy, wanted: Draft) -> Pen:
+    def _build(self, policy: SandboxPolicy, wanted: PenDraft) -> Pen:
         if self.machine.superuser:
-            self.pid_one.bound(policy.limits.processes)
+            self.init.bound(policy.limits.processes)
         leads_out = wanted.leads_out
-        number, pid, ways = self.keeping.ask(
+        number, pid, ways = self.keeper.ask(
             NewPen(self.number, wanted.plan.operations, wanted.names, leads_out, wanted.lent),
             3 if leads_out else 2,
         )
         handle = -1
         try:
-            control, warden = ways[:2]
-            pace, handle = pace_of(self.keeping.pid), os.pidfd_open(pid)
-            refusals = Refusals(warden)
+            control, connection = ways[:2]
+            pace, handle = pace_of(self.keeper.pid), os.pidfd_open(pid)
+            warden = WardenClient(connection)
             if self.outside and leads_out:
-                self._lead_out(self.outside, number, policy, ways.pop(), refusals)
+                self._lead_out(self.outside, number, policy, ways.pop(), warden)
             if self.elevation:
-                refusals.made = self.elevation.made
+                warden.made = self.elevation.made
             if wanted.asks:
-                self._attend(refusals, policy)
+                self._attend(warden, policy)
             environment = self._scrub(self.environment, policy, wanted.plan, leads_out)
-            return Pen(number, pid, handle, control, refusals, wanted, environment, pace)
+            return Pen(number, pid, handle, control, warden, wanted, environment, pace)
         except BaseException:
-            self.keeping.close(number)
+            self.keeper.close(number)
             for way in ways:
                 way.close()
             if handle >= 0:
@@ -193,7 +193,7 @@ class LinuxSession:
         number: int,
         policy: SandboxPolicy,
         gate: _socket.socket,
-        refusals: Refusals,
+        warden: WardenClient,
     ) -> None:
         """Somebody hears what is wanted outside, from here on by the gate's way. Raises OSError."""
         try:
@@ -201,23 +201,23 @@ class LinuxSession:
             self.unheard += [_socket.socket(fileno=descriptor) for descriptor in resolvers]
             if len(resolvers) != outlet.is_first:
                 raise OSError(EMFILE, os.strerror(EMFILE))
-            outside.attend(str(number), policy, gate, refusals.add)
+            outside.attend(str(number), policy, gate, warden.add)
         except BaseException:
             gate.close()
             raise
-        refusals.catch_up = partial(outside.catch_up, str(number))
+        warden.catch_up = partial(outside.catch_up, str(number))
         while self.unheard:
             outside.attend_names(self.unheard[-1])
             self.unheard.pop()
 
-    def _attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
+    def _attend(self, warden: WardenClient, policy: SandboxPolicy) -> None:
         """Somebody hears what the pen's warden asks. Preconditions: the lock is held."""
         if self.elevating is None and self.elevation is not None:
             from pinfold.sandbox.linux.host.elevation import Elevating
 
-            self.elevating = Elevating(self.elevation, self.keeping)
+            self.elevating = Elevating(self.elevation, self.keeper)
         if self.elevating is not None:
-            self.elevating.attend(refusals, policy)
+            self.elevating.attend(warden, policy)
 
     def _scrub(
         self, environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
@@ -257,13 +257,13 @@ class LinuxSession:
                 if not protected and not hidden:
                     continue
                 try:
-                    pen.refusals.hold(protected, hidden)
+                    pen.warden.hold(protected, hidden)
                 except ConfinementError as error:
                     trouble = error
                     continue
                 pen.protected.update(protected)
                 pen.hidden.update(hidden)
-                pen.held = (*pen.held, *hold((*protected, *hidden)))
+                pen.held = (*pen.held, *snapshot((*protected, *hidden)))
             # The next command's pen is planned anew, with whatever else has changed.
             self._retire(pens)
         self.look_again()
@@ -275,7 +275,7 @@ class LinuxSession:
         with self.lock:
             pens = (*self.retired, *(pen for _, pen in self.pens))
         for pen in pens:
-            pen.refusals.settle()
+            pen.warden.settle()
 
     def plan(self, policy: SandboxPolicy) -> str:
         pen = self.pen(policy)
@@ -295,7 +295,7 @@ class LinuxSession:
         with self.lock:
             pens = [pen for _, pen in self.pens]
         # From no other pen do later commands reach what has been left running in it.
-        doubtful = {pen for pen in pens if pen.running or is_left(pen, self.pid_one)}
+        doubtful = {pen for pen in pens if pen.running or is_left(pen, self.init)}
         with self.lock:
             self._retire({pen for pen in pens if pen not in doubtful})
             self.doubtful = {pen for _, pen in self.pens}
@@ -316,7 +316,7 @@ class LinuxSession:
             late = [pen for _, pen in self.pens if pen.idle_since <= before]
         for pen in late:
             # From no other pen do later commands reach what has been left running in it.
-            if is_left(pen, self.pid_one):
+            if is_left(pen, self.init):
                 pen.idle_since = time.monotonic()
         self.close_idle(idle_seconds)
         self._end_overuse()
@@ -326,11 +326,11 @@ class LinuxSession:
         if self.overuse is None:
             from pinfold.sandbox.linux.host.overuse import OveruseFinder
 
-            self.overuse = OveruseFinder(self.pid_one, self.pid)
+            self.overuse = OveruseFinder(self.init, self.pid)
         with suppress(OSError):  # the session has ended
             for tag, violation in self.overuse.find():
                 for command in [each for each in self.running.copy() if each.tag == tag]:
-                    command.pen.refusals.add(tag, violation)
+                    command.pen.warden.add(tag, violation)
                 self.kill(tag)
 
     def is_alive(self) -> bool:
@@ -339,8 +339,8 @@ class LinuxSession:
             return False
         poll = select.poll()
         try:
-            poll.register(self.pid_one.control, 0)
-            poll.register(self.keeping.process, select.POLLIN)
+            poll.register(self.init.control, 0)
+            poll.register(self.keeper.process, select.POLLIN)
         except ValueError:  # closed just now
             return False
         return not poll.poll(0)
@@ -361,7 +361,7 @@ class LinuxSession:
         return len(idle)
 
     def _end(self, pen: Pen) -> None:
-        self.keeping.close(pen.number)
+        self.keeper.close(pen.number)
         pen.close()
 
     def next_tag(self, pen: Pen, request: StartRequest) -> int:
@@ -378,14 +378,14 @@ class LinuxSession:
     def kill(self, tag: int) -> None:
         """Ends every process of one command."""
         try:
-            self.pid_one.kill(tag)
+            self.init.kill(tag)
         finally:
             for pen in (*self.retired, *(pen for _, pen in self.pens)):
                 pen.wake()
 
     def require_free(self) -> None:
         require_free(self.lock)
-        require_free(self.keeping.lock)
+        require_free(self.keeper.lock)
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""
@@ -397,13 +397,13 @@ class LinuxSession:
             pens = (*self.retired, *(pen for _, pen in self.pens))
             self.retired, self.pens = [], []
         for pen in pens:
-            pen.refusals.is_closing = True
+            pen.warden.is_closing = True
         if self.elevating:
             self.elevating.close()
-        self.keeping.close(self.number)
+        self.keeper.close(self.number)
         for pen in pens:
             self._end(pen)
-        self.pid_one.close()
+        self.init.close()
         self.drain.close()
         for resolver in self.unheard:
             resolver.close()

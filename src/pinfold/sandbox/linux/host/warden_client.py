@@ -35,15 +35,15 @@ SETTLING = 1.0
 """Seconds: a warden may be about something longer for another command of its pen."""
 GLANCE = 0.01
 COMMANDS = 256
-"""Of how many commands refusals are kept that nobody has asked for, as of those left running."""
+"""For how many commands refusals are kept until they are asked for; those left running may never be."""
 
 
-class Refusals:
-    def __init__(self, warden: _socket.socket) -> None:
-        self.warden = warden
-        self.warden.setblocking(False)
+class WardenClient:
+    def __init__(self, connection: _socket.socket) -> None:
+        self.connection = connection
+        self.connection.setblocking(False)
         self.news = select.poll()
-        self.news.register(warden, select.POLLIN)
+        self.news.register(connection, select.POLLIN)
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
         self.asked: Callable[[CallAsked], None] | None = None
@@ -72,7 +72,7 @@ class Refusals:
         try:
             # Most commands are refused nothing: to ask costs half of a read that finds nothing.
             while self.news.poll(0):
-                self._keep(channel.receive(self.warden, WardenReport)[0])
+                self._keep(channel.receive(self.connection, WardenReport)[0])
         except channel.ChannelClosed:
             self.ended = self.ended or "it said nothing"
         except OSError:
@@ -88,9 +88,9 @@ class Refusals:
         while True:
             try:
                 with self.lock:
-                    return channel.send(self.warden, answer, descriptors)
+                    return channel.send(self.connection, answer, descriptors)
             except BlockingIOError:
-                _wait(self.warden, select.POLLOUT, STEP)
+                _wait(self.connection, select.POLLOUT, STEP)
             except (channel.ChannelClosed, OSError):
                 return None  # it has ended, and so has its pen
 
@@ -133,7 +133,7 @@ class Refusals:
         """
         with self.lock, suppress(channel.ChannelClosed):
             try:
-                channel.send(self.warden, Hold(protected, hidden))
+                channel.send(self.connection, Hold(protected, hidden))
             except OSError as error:
                 raise ConfinementError(
                     f"a pen's warden could not be told what is new: {error.strerror}"
@@ -144,12 +144,12 @@ class Refusals:
         with self.lock:
             self.settling = number = self.settling + 1
             try:
-                channel.send(self.warden, Settle(number))
+                channel.send(self.connection, Settle(number))
             except (OSError, channel.ChannelClosed):
                 return  # it has ended, or has more to hear than it can
         late = monotonic() + SETTLING
         while self.settled < number and not self.ended and not self.is_closing and monotonic() < late:
-            _wait(self.warden, select.POLLIN, GLANCE)
+            _wait(self.connection, select.POLLIN, GLANCE)
             self.read()
 
     def close(self) -> None:
@@ -157,14 +157,14 @@ class Refusals:
         with self.lock:
             self.is_closing = True
             self._read()
-            self.warden.close()
+            self.connection.close()
 
 
-def _wait(warden: _socket.socket, event: int, seconds: float) -> None:
+def _wait(connection: _socket.socket, event: int, seconds: float) -> None:
     """Without the lock: others have to do with the warden meanwhile."""
     poll = select.poll()
     with suppress(ValueError):  # closed just now
-        poll.register(warden, event)
+        poll.register(connection, event)
         poll.poll(seconds * 1000)
 
 

@@ -16,7 +16,7 @@ from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.kernel.socket_info import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree
-from pinfold.sandbox.linux.init.session_root import build_rooms
+from pinfold.sandbox.linux.init.session_root import build_session_root
 from pinfold.sandbox.linux.init.tags import bound, carried, kill_tagged
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import (
@@ -47,7 +47,7 @@ def serve(control: socket.socket, closed: ClosedTree | None) -> None:
     set_name("pinfold-init")
     close_all_but({control.fileno(), *([closed.tree] if closed else [])})
     os.umask(0o022)
-    pid_max = build_rooms(closed)
+    pid_max = build_session_root(closed)
     netlink.set_up()
     held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     drop_powers()

@@ -67,7 +67,7 @@ WATCHES = {
 """What a user has, and what a user namespace may have of it."""
 
 
-def build_rooms(closed: ClosedTree | None) -> int | None:
+def build_session_root(closed: ClosedTree | None) -> int | None:
     """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
 
     `closed`: the machine's tree as its root cannot read it; None for others than root.

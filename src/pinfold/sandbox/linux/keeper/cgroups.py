@@ -20,7 +20,7 @@ KEEPER = "pinfold-keeper"
 """What such a process is called."""
 
 
-class Groups:
+class PenCgroups:
     def __init__(self) -> None:
         self.made: dict[int, str] = {}
         self.left: list[str] = []
@@ -40,7 +40,7 @@ class Groups:
         self.made[number] = path
         cgroups.add(path, spawner)
 
-    def let_go(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """A pen or a session is closed."""
         if path := self.made.pop(number, ""):
             self.left.append(path)

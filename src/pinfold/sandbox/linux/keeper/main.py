@@ -31,7 +31,7 @@ from pinfold.sandbox.linux.keeper.builders import (
     finish,
     wait_for_plan,
 )
-from pinfold.sandbox.linux.keeper.cgroups import KEEPER, Groups
+from pinfold.sandbox.linux.keeper.cgroups import KEEPER, PenCgroups
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import BuildError, words_of
 from pinfold.sandbox.linux.protocol.keeper import (
@@ -79,7 +79,7 @@ def main() -> None:
         try:
             serve(keeper, host)
         finally:
-            keeper.remove_groups()
+            keeper.remove_cgroups()
     except channel.ChannelClosed:
         sys.exit(0)
 
@@ -124,7 +124,7 @@ class Keeper:
         """Each session's init, by pidfd, and the namespaces that its pens join."""
         self.pens: dict[int, int] = {}
         """Each pen's spawner, by pidfd."""
-        self.groups = Groups()
+        self.cgroups = PenCgroups()
         self.last = 0
         self.ready: list[tuple[int, int, int]] = []
         """Sessions made before anybody asked."""
@@ -200,7 +200,7 @@ class Keeper:
         self.latest, self.known = pen.session, (operations, pen.names)
         try:
             for group in of_kind(pen.operations, Group):
-                self.groups.hold(self.last, pid, group.memory, group.processes)
+                self.cgroups.hold(self.last, pid, group.memory, group.processes)
         except (BuildError, OSError):
             self.close(self.last)
             os.close(ours)
@@ -250,11 +250,11 @@ class Keeper:
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
-        self.groups.let_go(number)
+        self.cgroups.release(number)
 
-    def remove_groups(self) -> None:
+    def remove_cgroups(self) -> None:
         """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
-        if self.groups.made:
+        if self.cgroups.made:
             for number in (*self.sessions, *self.pens):
                 self.close(number)
 
