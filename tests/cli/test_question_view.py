@@ -148,9 +148,9 @@ def test_a_commands_text_cannot_draw(screen: Screen) -> None:
     ("keys", "said", "again"),
     [
         (["n"], "said no", True),
-        (["y"], "nowhere.invalid is not known", True),
-        (["w", "s"], "nowhere.invalid is not known", True),
-        (["a"], "nowhere.invalid is not known", False),
+        (["y"], "DNS lookup of nowhere.invalid failed", True),
+        (["w", "s"], "DNS lookup of nowhere.invalid failed", True),
+        (["a"], "DNS lookup of nowhere.invalid failed", False),
     ],
 )
 def test_a_host_is_asked_about(screen: Screen, keys: list[str], said: str, again: bool) -> None:

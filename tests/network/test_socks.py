@@ -25,12 +25,16 @@ TALKS: list[tuple[bytes, list[Event], bytes]] = [
     (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [SocksReply(b"\5\0"), SocksRequest("::1", 22)], b""),
     (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [SocksReply(b"\5\0"), SocksRequest("127.0.0.1", 80)], b""),
     # what is not offered here
-    (b"\5\1\1", [SocksRejection(b"\5\xff", "the SOCKS client offers no method that is known here")], b""),
+    (
+        b"\5\1\1",
+        [SocksRejection(b"\5\xff", "the SOCKS client offers no supported authentication method")],
+        b"",
+    ),
     (
         OPEN + b"\5\3\0\1" + bytes(6),  # UDP ASSOCIATE
         [
             SocksReply(b"\5\0"),
-            SocksRejection(b"\5\7\0\1" + bytes(6), "SOCKS is for connecting here, and no more"),
+            SocksRejection(b"\5\7\0\1" + bytes(6), "only the SOCKS command CONNECT is supported"),
         ],
         b"\5\3\0\1" + bytes(6),
     ),
@@ -38,7 +42,7 @@ TALKS: list[tuple[bytes, list[Event], bytes]] = [
         OPEN + b"\5\1\0\2" + bytes(6),
         [
             SocksReply(b"\5\0"),
-            SocksRejection(b"\5\x08\0\1" + bytes(6), "the SOCKS request has an unknown kind of address"),
+            SocksRejection(b"\5\x08\0\1" + bytes(6), "the SOCKS request has an unknown address type"),
         ],
         b"\5\1\0\2" + bytes(6),
     ),
@@ -47,7 +51,7 @@ TALKS: list[tuple[bytes, list[Event], bytes]] = [
     (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [SocksRequest("a.example", 443)], b"rest"),
     (
         b"\4\2\1\xbb\0\0\0\1\0a.example\0",
-        [SocksRejection(b"\0\x5b" + bytes(6), "SOCKS is for connecting here, and no more")],
+        [SocksRejection(b"\0\x5b" + bytes(6), "only the SOCKS command CONNECT is supported")],
         b"",
     ),
 ]

@@ -1,6 +1,6 @@
-"""The gate's own process: `python -m pinfold.network DESCRIPTOR`, where the line to its session is.
+"""The gate's own process: `python -m pinfold.network DESCRIPTOR`. DESCRIPTOR is the link to its session.
 
-Facts: the usual soft limit of 1,024 descriptors is 500 connections; up to the hard one a process may raise it
+Facts: the usual soft limit of 1,024 descriptors is 500 connections; a process may raise it to the hard limit
 by itself. Ctrl-C at a terminal goes to every process of its group: the session decides what it means.
 """
 
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # Not by epoll, of which a command may have taken all that the user has: see `sandbox.doorbells`.
+    # Not epoll: a command may have used up the user's epoll watches (`sandbox.poll_set`).
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(PollSelector())) as runner:
         runner.run(serve(int(arguments[0])))
     return 0

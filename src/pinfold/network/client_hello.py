@@ -1,16 +1,16 @@
-"""The first message of TLS: which server a client says it wants. Sans-io.
+"""The first message of TLS, which names the server that a client wants. Sans-io.
 
 Facts (RFC 8446 4.1.2 and 5.1, RFC 6066 3, RFC 9849):
 - A record is type, version, 16 bits of length, and at most 2^14 bytes (a few more once encrypted). Handshake
   messages may be cut anywhere into records, down to one byte each; empty handshake records are forbidden.
 - The hello: version, 32 bytes of random, session id, cipher suites, compressions, extensions; each with its
-  length before it. Extensions come at most once each; unknown ones (GREASE among them) are passed over.
+  length before it. Extensions come at most once each; unknown ones (GREASE among them) are skipped.
 - server_name (0) is a list of (type, name); type 0 is a host name, in ASCII, without a trailing dot.
 - encrypted_client_hello (0xfe0d) means that the name which counts may be another one, inside. Browsers send
-  a dummy of it that nobody can tell from a real one. Its drafts had other numbers: 0xffce (ESNI), 0xff02, and
+  a dummy of it that cannot be told from a real one. Its drafts had other numbers: 0xffce (ESNI), 0xff02, and
   from 0xfe08 on.
 - A server of TLS 1.3 may ask for a second hello (HelloRetryRequest), and OpenSSL takes the name from that.
-  It is in the clear too, behind the first, or behind records of early data, which the server passes over.
+  It is in the clear too, behind the first, or behind records of early data, which the server skips.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ HANDSHAKE, CLIENT_HELLO = 22, 1
 APPLICATION_DATA = 23
 SERVER_NAME, ALPN, EARLY_DATA, ENCRYPTED_HELLO = 0, 16, 42, 0xFE0D
 _HIDING = frozenset((0xFFCE, 0xFF02, *range(0xFE08, ENCRYPTED_HELLO + 1)))
-"""Extensions that have a name inside which counts."""
+"""Extensions that hide the name that counts."""
 _RECORDS = frozenset((0x14, 0x15, 0x16, 0x17, 0x18))
 """Kinds of records."""
 _MAJOR = 3
@@ -31,17 +31,17 @@ _LAST_MAJOR = 15
 """The last major version that some server takes."""
 _SSL2, _SSL2_HELLO = 0x80, 1
 _MOST_RECORDS, _LONGEST_BEFORE = 16, 64
-"""How many a server passes over before the hello, and how many bytes each of them has."""
+"""How many records a server skips before the hello, and how many bytes each of them has."""
 _LONGEST_RECORD = 1 << 14
 _LONGEST_TAKEN = 1 << 18
-"""Bytes of a hello that no server takes: OpenSSL has 131,396 for it."""
+"""Bytes of a hello that no server accepts: OpenSSL accepts 131,396."""
 
 
 class ClientHello(NamedTuple):
     server_name: str | None
     alpn: tuple[str, ...]
     is_encrypted: bool
-    """An encrypted hello is inside, so that `server_name` may be a pretext."""
+    """Whether it holds an encrypted hello, so that `server_name` may not be the real one."""
     has_early_data: bool = False
 
 
@@ -52,7 +52,7 @@ class _Cursor:
     def take(self, count: int) -> bytes:
         piece = self.data[self.at : self.at + count]
         if len(piece) != count:
-            raise Malformed("the TLS hello ends too early")
+            raise Malformed("the TLS hello is incomplete")
         self.at += count
         return piece
 
@@ -69,7 +69,7 @@ class _Cursor:
 
 
 class HelloReader:
-    """Takes bytes as they come, until there is a hello."""
+    """Takes bytes as they come, until the hello is complete."""
 
     def __init__(self) -> None:
         self._records = bytearray()
@@ -77,7 +77,7 @@ class HelloReader:
         self._taken = 0
 
     def feed(self, data: bytes) -> ClientHello | None:
-        """The hello once it is whole; None as long as more must come; `Malformed` if it is none."""
+        """The hello once it is complete; None while more must come. Raises `Malformed`."""
         self._taken += len(data)
         if self._taken > LONGEST:
             raise Malformed(f"the TLS hello is longer than {LONGEST} bytes")
@@ -89,9 +89,9 @@ class HelloReader:
         return None if body is None else parse_hello(body)
 
     def _body(self) -> bytes | None:
-        """That of the first message, once it is whole."""
+        """The body of the first message, once it is complete."""
         if self._message and self._message[0] != CLIENT_HELLO:
-            raise Malformed("TLS begins with something other than a client's hello")
+            raise Malformed("the first TLS message is not a client hello")
         if len(self._message) < 4:
             return None
         length = int.from_bytes(self._message[1:4], "big")
@@ -104,17 +104,17 @@ class HelloReader:
         return body
 
     def second(self, hello: ClientHello) -> "SecondHello":
-        """Goes on behind the hello that was read, with what came after it."""
+        """A reader for what follows the hello, with what came of that already."""
         return SecondHello(bytes(self._message), bytes(self._records), hello.has_early_data)
 
     def _next_record(self) -> bytes | None:
         head = self._records[:5]
         if head and head[0] & _SSL2:
-            raise Malformed("it is one of SSLv2, which names no server")
+            raise Malformed("it is an SSLv2 hello, which names no server")
         if head and head[0] != HANDSHAKE:
-            raise Malformed("this is no TLS handshake")
+            raise Malformed("not a TLS handshake")
         if len(head) > 1 and head[1] != _MAJOR:
-            raise Malformed(f"its record has the major version {head[1]}, and TLS has {_MAJOR}")
+            raise Malformed(f"its record has the major version {head[1]}, TLS has {_MAJOR}")
         if len(head) < 5:
             return None
         length = int.from_bytes(head[3:5], "big")
@@ -128,9 +128,9 @@ class HelloReader:
 
 
 class SecondHello:
-    """Looks for one more hello behind the first, until it is known that none is in the clear.
+    """Looks for one more hello behind the first, until it is known that none comes in the clear.
 
-    What is encrypted may look like the start of one, but not like a whole one: so nothing has to be held.
+    Encrypted bytes may look like the start of one, but not like a whole one: so nothing has to be held.
     """
 
     def __init__(self, message: bytes, records: bytes, has_early_data: bool) -> None:
@@ -141,7 +141,7 @@ class SecondHello:
         self.is_over = False
 
     def feed(self, data: bytes) -> ClientHello | None:
-        """The hello that these bytes make whole; `Malformed` if it is broken."""
+        """The hello that these bytes complete, if any. Raises `Malformed`."""
         rest, self._unread = memoryview(self._unread + data), b""  # cutting it copies nothing
         hello = self._whole()
         while rest and hello is None and not self.is_over:
@@ -173,7 +173,7 @@ class SecondHello:
 
 
 def begins_like_tls(data: bytes) -> bool | None:
-    """Whether some server may take this for TLS, broken or not; None as long as it is not known."""
+    """Whether some server may take this for TLS, valid or not; None while that is not known."""
     if data and data[0] & _SSL2:
         return data[2] == _SSL2_HELLO and data[3] <= _LAST_MAJOR if len(data) > 3 else None
     for _ in range(_MOST_RECORDS):

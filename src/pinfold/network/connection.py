@@ -1,4 +1,4 @@
-"""A connection through the gate: who wants it, where it leads, and what became of it."""
+"""A connection through the gate: which command wants it, where it leads, and how it ended."""
 
 import socket
 import struct
@@ -17,7 +17,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class GateConnection:
-    """One client's way to one host. Its two sockets live as long as it does."""
+    """One client's connection to one host. Its two sockets live as long as it does."""
 
     def __init__(self, face: str, client: socket.socket | None = None, tag: str = "") -> None:
         self.face, self.host, self.port, self.tag = face, "", 0, tag
@@ -26,20 +26,20 @@ class GateConnection:
         self.address = ""
         self.early = b""
         self.via: UpstreamProxy | None = None
-        """The server is a proxy, and hears every request with its host; None if it is the host itself."""
-        self.ruling = HostDecision(Verdict.DENY, "it was never asked for")
+        """The proxy that the server is, which gets whole targets; None if the server is the host itself."""
+        self.ruling = HostDecision(Verdict.DENY, "no decision was made")
         self.refusal: Refusal | None = None
         self.ended = ""
         self.is_left = False
-        """Whether the program went away before it heard what becomes of it."""
+        """Whether the program went away before it learned the result."""
         self.has_asked_for_tls = False
-        """Whether the program asked its server for TLS, in another protocol."""
+        """Whether the program asked its server for TLS, in another protocol (PostgreSQL)."""
         self.is_joined = False
-        """Whether the program's connect is done: what is refused from then on its warden does not know."""
+        """Whether the program's connect has succeeded. The warden does not see later refusals."""
         self.is_reported = False
         """Whether it was recorded."""
         self.report: Callable[[GateConnection], None] = lambda _: None
-        """Records it."""
+        """Records the outcome."""
         self.sent = self.received = 0
         self._start = monotonic()
 
@@ -65,13 +65,13 @@ class GateConnection:
         self.server, self.address, self.early, self.via = sock, address, early, via
 
     def refuse(self, refusal: Refusal) -> None:
-        """Refuses what passes, and records that before the program sees it: it may be its last deed."""
+        """Refuses what passes, and records that before the program sees it: the program may end then."""
         self.refusal = refusal
         self.report(self)
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
-        """Those that are there."""
+        """The open ones of the two."""
         return tuple(sock for sock in (self._client, self._server) if sock is not None)
 
     @property
@@ -102,12 +102,12 @@ class GateConnection:
         )
 
     def reset(self) -> None:
-        """Both sides are to see that it broke off: closing sends a reset instead of an end."""
+        """Makes closing send a reset instead of an end, so that both sides see that the connection broke."""
         for sock in self.sockets:
             set_option(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
     def break_off(self) -> None:
-        """Ends it while bytes pass: who moves them finds both sides closed."""
+        """Ends it while bytes pass: the pumps find both sides closed."""
         self.reset()
         for sock in self.sockets:
             with suppress(OSError):
@@ -120,12 +120,12 @@ class GateConnection:
 
 def _present(sock: socket.socket | None) -> socket.socket:
     if sock is None:
-        raise InternalError("a connection was used before it was there")
+        raise InternalError("a connection was used before it was made")
     return sock
 
 
 def set_option(sock: socket.socket, level: int, option: int, value: Any) -> None:
-    """Options that a socket may be without: one that is no TCP has no TCP_NODELAY."""
+    """Sets an option, or ignores it if the socket does not have it: only TCP has TCP_NODELAY."""
     try:
         sock.setsockopt(level, option, value)
     except OSError:
@@ -133,5 +133,5 @@ def set_option(sock: socket.socket, level: int, option: int, value: Any) -> None
 
 
 def pen_of(tag: str) -> str:
-    """The pen of a tag that says `PEN.COMMAND`: what may be reached is the same for all of its commands."""
+    """The pen in a tag `PEN.COMMAND`. All commands of a pen may reach the same hosts."""
     return tag.partition(".")[0]

@@ -1,7 +1,7 @@
-"""From an allowed host to a connected socket. A name is looked up once, and what was checked is dialled.
+"""From an allowed host to a connected socket. The gate looks a name up once, and dials what it checked.
 
 An address that is not on the public network, or is this machine's own, needs a rule that names it, or a host
-that says as much itself (`localhost`). An address on `network.deny` is not dialled, whatever name led to it.
+that says as much itself (`localhost`). The gate never dials an address on `network.deny`, under any name.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MOST_NEAR = 1024
 HEAD_START = 0.25
 """Seconds before the next address is tried beside the first (RFC 8305, 5)."""
 OWN = "local"
-REMEDY = "use https, or have the proxy's pages not show requests"
+REMEDY = "use https, or configure the proxy's error pages not to show requests"
 HTTP = 80
 
 
@@ -36,11 +36,11 @@ class Dialled(NamedTuple):
     sock: socket.socket
     address: str
     early: bytes = b""
-    """What the server sent already, for the client."""
+    """What the server already sent for the client."""
     via: UpstreamProxy | None = None
-    """It is a proxy's, and takes requests alone."""
+    """The proxy it leads to, which takes only requests; None otherwise."""
     is_near: bool = False
-    """It was connected at once, as over loopback."""
+    """Whether it was connected at once, as over loopback."""
 
 
 class Dialer:
@@ -57,21 +57,21 @@ class Dialer:
         self._limits, self._upstream = limits, upstream
         self._wildcard_budget = wildcard_budget or WildcardBudget()
         self._near: set[str] = set()
-        """Addresses that have answered at once."""
+        """Addresses that answered at once before."""
         self._has_refused_tunnel = False
-        """The proxy has refused CONNECT to port 80."""
+        """Whether the proxy has refused CONNECT to port 80."""
         self.has_echoed_credentials = False
-        """The proxy has sent its credentials back: it gets no more requests that a program wrote."""
+        """Whether the proxy has sent its credentials back. Then programs' requests no longer go to it."""
 
     async def dial(
         self, host: str, port: int, ruling: HostDecision, tag: str, *, is_plain: bool = False
     ) -> Dialled | Refusal:
-        """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
+        """Preconditions: `ruling` allows this canonical host and port. `is_plain`: for HTTP requests."""
         if not self._wildcard_budget.has_room(ruling.rule, host, time.time()):
-            many = f"too many different names below `{ruling.rule}` were asked for"
+            many = f"too many different names under `{ruling.rule}` in a short time; lookups can leak data"
             if self._wildcard_budget.trouble:
                 return Refusal(RefusalKind.DENIED, self._wildcard_budget.trouble, ruling.rule)
-            return Refusal(RefusalKind.DENIED, many, ruling.rule, remedy=f"name {host} itself")
+            return Refusal(RefusalKind.DENIED, many, ruling.rule, remedy=f"add `{host}` to `network.allow`")
         if upstream := self._upstream_for(host, port):
             if upstream.trouble:
                 return Refusal(RefusalKind.UNREACHABLE, upstream.trouble)
@@ -83,14 +83,14 @@ class Dialer:
         return fine if isinstance(fine, Refusal) else await self._connect(host, port, fine)
 
     def _upstream_for(self, host: str, port: int) -> Upstream | None:
-        """The proxy that a host is reached by."""
+        """The proxy that a host is reached through; None if it is dialled directly."""
         upstream = self._upstream
         return upstream if upstream and not special_kind(host) and upstream.is_used_for(host, port) else None
 
     async def allowed_addresses(
         self, host: str, addresses: Sequence[str], port: int, ruling: HostDecision, tag: str
     ) -> Sequence[str] | Refusal:
-        """Which of the addresses that a name leads to may be dialled, or why none may."""
+        """Which of a name's addresses may be dialled, or why none may."""
         if self._upstream_for(host, port):
             return addresses
         judging = [self._judge_address(host, address, port, ruling, tag) for address in addresses]
@@ -99,7 +99,7 @@ class Dialer:
         return fine or next((refusal for refusal in found if refusal), _no_address(host))
 
     def dial_at_once(self, host: str, port: int, ruling: HostDecision) -> Dialled | None:
-        """The same for an address that is near; None if it takes longer, or may not be."""
+        """Dials an address that answered at once before; None if it takes longer or may not be dialled."""
         if self._upstream or host not in self._near or self._judge_by(host, host, host, port, ruling):
             return None
         sock: socket.socket | None = None
@@ -108,7 +108,7 @@ class Dialer:
             if _is_connected(sock, host, port):
                 return Dialled(sock, host)
         except OSError:
-            pass  # who dials it in the usual way hears why
+            pass  # `dial` reports why
         if sock:
             sock.close()
         return None
@@ -121,12 +121,12 @@ class Dialer:
                 found = await self._look_ups.find(host, tag)
         except (OSError, UnicodeError) as error:
             if isinstance(error, TimeoutError):
-                return Refusal(RefusalKind.LATE, f"the name {host} was not found in time")
+                return Refusal(RefusalKind.LATE, f"the DNS lookup of {host} timed out")
             return Refusal(
                 RefusalKind.UNKNOWN_NAME,
-                f"the name {host} is not known: {error.strerror or error}"
+                f"the DNS lookup of {host} failed: {error.strerror or error}"
                 if isinstance(error, OSError)
-                else f"the name {host} is not known",
+                else f"the DNS lookup of {host} failed",
             )
         return _interleaved(found)[:MOST_ADDRESSES] or _no_address(host)
 
@@ -137,7 +137,7 @@ class Dialer:
         try:
             spelled = host if address == host else canonical(address)
         except ValueError:
-            return Refusal(RefusalKind.DENIED, f"{host} leads to something that is no address")
+            return Refusal(RefusalKind.DENIED, f"{host} resolves to something that is not an IP address")
         if spelled != host:
             ruling = await self._decide(spelled, port, tag)
         return self._judge_by(host, address, spelled, port, ruling)
@@ -145,11 +145,11 @@ class Dialer:
     def _judge_by(
         self, host: str, address: str, spelled: str, port: int, ruling: HostDecision
     ) -> Refusal | None:
-        """`ruling` is about the address, in its canonical spelling."""
-        leads = host if spelled == host else f"{host} leads to {spelled}, which"
+        """Judges an address by `ruling`, which is about its canonical spelling."""
+        leads = host if spelled == host else f"{host} resolves to {spelled}, which"
         if ruling.verdict is Verdict.DENY and ruling.rule:
             return Refusal(
-                RefusalKind.DENIED, f"{leads} is on `network.deny` as `{ruling.rule}`", ruling.rule
+                RefusalKind.DENIED, f"{leads} matches `{ruling.rule}` in `network.deny`", ruling.rule
             )
         if ruling.verdict is Verdict.ALLOW and ruling.rule:
             return None
@@ -166,20 +166,20 @@ class Dialer:
         try:
             return self._is_own(address)
         except OSError:
-            return True  # in doubt it is
+            return True  # in doubt, yes
 
     async def _connect(self, host: str, port: int, addresses: Sequence[str]) -> Dialled | Refusal:
         try:
             async with asyncio.timeout(self._limits.dial):
                 return self._remember(await connect_first(addresses, port))
         except TimeoutError:
-            return Refusal(RefusalKind.LATE, f"{host}:{port} does not answer")
+            return Refusal(RefusalKind.LATE, f"{host}:{port} did not answer in time")
         except ConnectionRefusedError:
             return Refusal(RefusalKind.REFUSED_THERE, f"{host}:{port} refuses connections")
         except OSError as error:
             is_ours = error.errno in (errno.EMFILE, errno.ENFILE)
             why = RefusalKind.BUSY if is_ours else RefusalKind.UNREACHABLE
-            return Refusal(why, f"{host}:{port} cannot be reached: {error.strerror or error}")
+            return Refusal(why, f"connecting to {host}:{port} failed: {error.strerror or error}")
 
     def _remember(self, dialled: Dialled) -> Dialled:
         if dialled.is_near and len(self._near) < MOST_NEAR:
@@ -189,7 +189,7 @@ class Dialer:
     async def _dial_upstream(
         self, upstream: Upstream, host: str, port: int, tag: str, *, is_plain: bool
     ) -> Dialled | Refusal:
-        """The proxy looks the name up, so what it leads to cannot be judged here."""
+        """Dials through the proxy, which looks the name up itself: its addresses cannot be judged here."""
         address = f"via {upstream.host}:{upstream.port}"
         try:
             async with asyncio.timeout(self._limits.dial):
@@ -207,7 +207,9 @@ class Dialer:
                 dialled = await connect_first(addresses, upstream.port)
                 return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:
-            return Refusal(RefusalKind.LATE, f"the proxy {upstream.host}:{upstream.port} does not answer")
+            return Refusal(
+                RefusalKind.LATE, f"the proxy {upstream.host}:{upstream.port} did not answer in time"
+            )
         except (OSError, UpstreamError) as error:
             return Refusal(RefusalKind.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
 
@@ -220,7 +222,7 @@ class Dialer:
                 ProxyEcho(upstream.via.authorization).require_none(early)
         except EchoedCredentialsError:
             dialled.sock.close()
-            raise UpstreamError("it answers CONNECT with its credentials") from None
+            raise UpstreamError("its answer to CONNECT contains its credentials") from None
         except BaseException:
             dialled.sock.close()
             raise
@@ -232,18 +234,18 @@ def _with_port(address: str, port: int) -> str:
 
 
 def _no_address(host: str) -> Refusal:
-    return Refusal(RefusalKind.UNKNOWN_NAME, f"the name {host} leads nowhere")
+    return Refusal(RefusalKind.UNKNOWN_NAME, f"{host} has no IP address")
 
 
 def _interleaved(addresses: Sequence[str]) -> list[str]:
-    """The families one after the other, beginning with the first address's (RFC 8305, 4)."""
+    """The addresses with their families alternating, beginning with the first one's (RFC 8305, 4)."""
     first = [address for address in addresses if (":" in address) == (":" in addresses[0])]
     second = [address for address in addresses if address not in first]
     return [address for address in chain(*zip_longest(first, second)) if address is not None]
 
 
 async def connect_first(addresses: Sequence[str], port: int) -> Dialled:
-    """The first of these that answers; OSError of the first one if none does."""
+    """A connection to the first address that answers. Raises the first one's OSError if none does."""
     if len(addresses) == 1:
         return await _connect(addresses[0], port)
     waiting = list(addresses)
@@ -262,7 +264,7 @@ async def connect_first(addresses: Sequence[str], port: int) -> Dialled:
                 spare.sock.close()
             if won:
                 return won[0]
-        raise errors[0] if errors else OSError("there is no address")
+        raise errors[0] if errors else OSError("no address to connect to")
     finally:
         for task in trying:
             task.cancel()
@@ -292,10 +294,10 @@ def _new_socket(address: str) -> socket.socket:
 
 
 def _is_connected(sock: socket.socket, address: str, port: int) -> bool:
-    """Begins to connect a socket that does not block; whether that was all. Raises OSError if it failed.
+    """Begins to connect a non-blocking socket; whether it is connected already. Raises OSError if it failed.
 
-    A fact about Linux: over loopback the other side has answered before connect returns, but that is seen
-    only afterwards; so the first call says EINPROGRESS, and a second one how it went.
+    A fact about Linux: over loopback the other side has answered before connect returns, but only the next
+    call sees that. So the first call returns EINPROGRESS, and the second one the result.
     """
     said = sock.connect_ex((address, port))
     if said == errno.EINPROGRESS:

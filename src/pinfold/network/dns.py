@@ -1,4 +1,4 @@
-"""The little of DNS that a resolver which never asks anybody needs (RFC 1035). Sans-io.
+"""The little of DNS that a resolver which never asks others needs (RFC 1035). Sans-io.
 
 Facts:
 - A message: id, flags, four counts, then the question: a name as labels with a length before each, a type
@@ -21,7 +21,7 @@ _TAIL = struct.Struct("!HH")
 _IS_ANSWER, _RECURSION_WANTED, _RECURSION_THERE, _AUTHORITATIVE = 0x8000, 0x0100, 0x0080, 0x0400
 _OPCODES = 0x7800
 _POINTER = b"\xc0\x0c"
-"""To the question's name."""
+"""A pointer to the question's name."""
 
 
 class DnsCode(IntEnum):
@@ -36,11 +36,11 @@ class DnsCode(IntEnum):
 class DnsQuery(NamedTuple):
     number: int
     name: str
-    """As it was written, without the last dot; bytes beyond ASCII stand as latin-1."""
+    """The name as written, without the last dot; bytes beyond ASCII as latin-1."""
     kind: int
     klass: int
     question: bytes
-    """As it came, to be sent back."""
+    """The question's bytes, to be sent back."""
     flags: int
 
     @property
@@ -49,28 +49,28 @@ class DnsQuery(NamedTuple):
 
 
 def parse_query(data: bytes) -> DnsQuery:
-    """The one question; `Malformed` if there is none."""
+    """Parses the one question. Raises `Malformed` if there is none."""
     if not _HEAD.size <= len(data) <= LONGEST:
-        raise Malformed("no DNS query has this length")
+        raise Malformed("a DNS query cannot have this length")
     number, flags, questions, answers, _, _ = _HEAD.unpack_from(data)
     if flags & _IS_ANSWER:
-        raise Malformed("this is an answer")
+        raise Malformed("a DNS answer, not a query")
     if questions != 1 or answers:
-        raise Malformed("a query has one question and no answer")
+        raise Malformed("a DNS query needs exactly one question and no answer")
     labels, at = [], _HEAD.size
     while True:
         length = data[at] if at < len(data) else 64
         if length > 63:
-            raise Malformed("the name in the question is broken")
+            raise Malformed("the name in the DNS question is malformed")
         at += 1
         if not length:
             break
         labels.append(data[at : at + length])
         at += length
     if at + _TAIL.size > len(data) or at - _HEAD.size > 255:
-        raise Malformed("the question is broken")
+        raise Malformed("the DNS question is malformed")
     if any(b"." in label for label in labels):
-        raise Malformed("a label has a dot in it")
+        raise Malformed("a DNS label contains a dot")
     kind, klass = _TAIL.unpack_from(data, at)
     name = b".".join(labels).decode("latin-1")
     return DnsQuery(number, name, kind, klass, data[_HEAD.size : at + _TAIL.size], flags)
@@ -87,7 +87,7 @@ def answer(query: DnsQuery, code: DnsCode, records: Sequence[bytes] = (), ttl: i
 
 
 def broken(data: bytes) -> bytes | None:
-    """The reply to what is no query; None to what must not be answered at all."""
+    """The reply to bytes that are not a query; None if they must not be answered."""
     if len(data) < _HEAD.size or data[2] & 0x80:
         return None
     return _HEAD.pack(int.from_bytes(data[:2], "big"), _IS_ANSWER | DnsCode.MALFORMED, 0, 0, 0, 0)

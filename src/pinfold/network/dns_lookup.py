@@ -17,24 +17,25 @@ from pinfold.model.fair_share import has_room
 from pinfold.model.hosts import canonical, is_address
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
-"""The addresses of a canonical name, the best first; OSError if there is none."""
+"""Returns the addresses of a canonical name, the best first. Raises OSError if there is none."""
 MOST_AT_ONCE = 16
 
 
 class LookUpQueue:
-    """So many at a time as there are threads. A command that wants more waits, and leaves some to others.
+    """Runs as many look-ups at a time as there are threads, and shares them fairly among commands.
 
-    INVARIANT: a look-up counts until its thread is done, which cannot be ended, whoever has gone meanwhile.
+    INVARIANT: a look-up counts until its thread is done. The thread cannot be ended, even if the command that
+    asked has gone.
     """
 
     def __init__(self, look_up: LookUp) -> None:
         self._look_up = look_up
         self._holders: list[str] = []
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By command: its turns, in their order."""
+        """For each command its waiting turns, in order."""
 
     async def find(self, name: str, tag: str) -> Sequence[str]:
-        """The addresses of a name that this command wants."""
+        """The addresses of a name, for the command with this tag."""
         if has_room(self._holders, tag, MOST_AT_ONCE):
             self._holders.append(tag)
         else:
@@ -45,7 +46,7 @@ class LookUpQueue:
 
     def _done(self, task: asyncio.Future[Sequence[str]], tag: str) -> None:
         if not task.cancelled():
-            task.exception()  # or asyncio tells of it on standard error, where its command has gone
+            task.exception()  # or asyncio reports it on standard error if the command has gone
         self._leave(tag)
 
     async def _turn(self, tag: str) -> None:
@@ -99,7 +100,7 @@ HOSTS_FILE = "/etc/hosts"
 
 
 def parse_hosts(text: str) -> dict[str, tuple[str, ...]]:
-    """Canonical names and their addresses; a line that is none is passed over."""
+    """Canonical names and their addresses; lines that cannot be parsed are skipped."""
     found: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
@@ -114,7 +115,7 @@ def parse_hosts(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def load_hosts(path: str = HOSTS_FILE) -> Mapping[str, tuple[str, ...]]:
-    """A file that cannot be read knows no names."""
+    """The names of the hosts file; none if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return parse_hosts(file.read())

@@ -1,13 +1,13 @@
-"""Addresses that stand for names inside a pen. Knows no clock: the time comes in.
+"""Addresses that stand for names inside a pen. Knows no clock: the caller passes the time.
 
-A program that knows no proxy asks for a name's address, gets one of 198.18.0.0/15, connects to it, and so
-tells the gate which name it meant. The range is for benchmarks between devices (RFC 2544): nothing on the
+A program that knows no proxy asks for a name's address, gets one of 198.18.0.0/15, and connects to it. So the
+gate learns which name it meant. The range is for benchmarks between devices (RFC 2544): nothing on the
 internet has an address in it.
 
-INVARIANT: two names never share an address, and a name keeps its address as long as it is in use. One that
-nobody has connected to for `IDLE` seconds may go to another name when the table is full; if nobody ever has,
-after `UNUSED` seconds, so that who asks for names without end fills it for no longer. A full table gives no
-address.
+INVARIANT: two names never share an address, and a name keeps its address as long as it is in use. When the
+table is full, an address without a connection for `IDLE` seconds may go to another name. If no program ever
+connected to it, `UNUSED` seconds are enough, so that a program that asks for endless names cannot keep the
+table full. A full table gives no address.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ NETWORK = IPv4Network("198.18.0.0/15")
 MOST = 65536
 IDLE = 3600.0
 UNUSED = 300.0
-"""What is told of an address holds for a minute; some programs keep it for longer."""
+"""The resolver's answers are valid for a minute; some programs keep them for longer."""
 _FIRST = int(NETWORK.network_address) + 256
 """The lowest are left for the gate's own faces."""
 
@@ -26,9 +26,9 @@ class FakeAddresses:
     def __init__(self, most: int = MOST, idle: float = IDLE, unused: float = UNUSED) -> None:
         self._most, self._idle, self._unused = most, idle, unused
         self._asked: OrderedDict[str, float] = OrderedDict()
-        """When names were asked for last that nobody has connected to."""
+        """When names without any connection were asked for last."""
         self._used: OrderedDict[str, float] = OrderedDict()
-        """The same of the others, or when they were connected to."""
+        """When the other names were asked for, or connected to, last."""
         self._addresses: dict[str, str] = {}
         self._names: dict[str, str] = {}
 

@@ -1,8 +1,8 @@
-"""The gate: takes what comes on its faces, has it decided, dials, and lets bytes pass.
+"""The gate: accepts connections on its faces, has each decided, dials, and lets bytes pass.
 
-Faces: a proxy (`proxy_face`), and connections that are carried here, of programs that know no proxy: those
+Faces: a proxy (`proxy_face`), and connections that wardens carry here for programs that know no proxy. Those
 are opened first (`open`), so that the program's own `connect` can fail as it should, and then joined
-(`join`). The other way round, a port of this machine's loopback can lead to one inside (`published`).
+(`join`). In the other direction, a port of this machine's loopback can lead into a session (`port_forward`).
 
 INVARIANT: every connection that got as far as naming a host is recorded once, however it ends.
 """
@@ -38,12 +38,12 @@ from pinfold.network.wildcard_budget import WildcardBudget
 
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1
-"""Seconds without accepting when there are no descriptors left."""
+"""Seconds without accepting after the process ran out of descriptors."""
 _GLANCE = 0.01
-CLOSED = "the gate was closed"
+CLOSED = "the session has ended"
 
 Handler = Callable[[GateConnection], Awaitable[bool | None]]
-"""Does what there is to do about a way; True if it goes on by itself, and is not over."""
+"""Serves a connection; returns True if it goes on without the handler."""
 
 
 class Gate:
@@ -74,9 +74,9 @@ class Gate:
         self._listeners: set[socket.socket] = set()
         self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
-        """Ways that are opened, or being opened, and not joined."""
+        """How many connections are open, or being opened, and not joined yet."""
         self._by_command: dict[str, set[GateConnection]] = {}
-        """The ways that each command has, by its tag."""
+        """The connections of each command, by its tag."""
         self.buffers = Buffers()
         self._buffer_timer: asyncio.TimerHandle | None = None
 
@@ -88,21 +88,21 @@ class Gate:
         self.resolver.serve(sock)
 
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
-        """Connections of this machine that are meant for a server inside."""
+        """Accepts connections of this machine for a server inside the session."""
         self._published.setdefault(port, []).append(listener)
         self._serve(listener, partial(forward_inside, port=port, reach=reach, limits=self._limits))
 
     def withdraw_published(self, port: int) -> None:
-        """Nobody is led in there any more; who is in already stays."""
+        """Accepts no more connections for this port; open ones stay."""
         for listener in self._published.pop(port, ()):
             self._listeners.discard(listener)
             asyncio.get_running_loop().remove_reader(listener)
             listener.close()
 
     async def open(self, host: str, port: int, tag: str) -> GateConnection:
-        """The way for a connection that is to be carried; it leads somewhere, or has a refusal.
+        """Opens a connection for a warden; the result has a server or a refusal.
 
-        `host` is what the program connects to: an address, which may stand for a name.
+        `host` is the address that the program connects to, which may stand for a name.
         """
         connection = self._new("carried", tag=tag)
         if refusal := self._no_room_for(tag):
@@ -122,7 +122,7 @@ class Gate:
         return connection
 
     def open_at_once(self, host: str, port: int, tag: str) -> GateConnection | None:
-        """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
+        """Opens a connection for a warden if that needs no waiting; else None."""
         if self._no_room_for(tag):
             return None
         connection = self._new("carried", tag=tag)
@@ -133,21 +133,21 @@ class Gate:
         return connection
 
     async def catch_up(self, tag: str) -> None:
-        """Returns when all that a command was refused is told, of which the end is known elsewhere.
+        """Returns when all refusals of a command that has ended are recorded.
 
-        What its programs left waiting for an answer when they ended is a refusal, and found out in a moment;
-        what it left running may wait on.
+        If its programs ended while they waited for an answer, that is a refusal too, and the gate notices it
+        in a moment. Programs that it left running may wait on.
         """
         late = time.monotonic() + self._limits.leaving
         while self._opener.is_asking(tag) and time.monotonic() < late:
             await asyncio.sleep(_GLANCE)
 
     def take(self, client: socket.socket, tag: str) -> None:
-        """A connection to the proxy, and whose it is."""
+        """Takes a connection to the proxy, with the tag of its command."""
         self._admit(self._new("http", client, tag), self._await_first_bytes)
 
     def join(self, connection: GateConnection, client: socket.socket) -> None:
-        """The program's side of an opened way."""
+        """Takes the program's side of an opened connection."""
         self._held -= 1
         connection.client, connection.is_joined = client, True
         client.setblocking(False)
@@ -158,13 +158,13 @@ class Gate:
             self._pass(connection, b"")
 
     def drop(self, connection: GateConnection) -> None:
-        """The program never came."""
+        """Ends an opened connection that the program never joined."""
         self._held -= 1
-        connection.ended = "the program did not wait for it"
+        connection.ended = "the program stopped waiting for the connection"
         self._finish(connection)
 
     async def close(self) -> None:
-        """Ends everything at once; every connection breaks off."""
+        """Ends everything at once; every connection is reset."""
         loop = asyncio.get_running_loop()
         if self._buffer_timer:
             self._buffer_timer.cancel()
@@ -181,9 +181,9 @@ class Gate:
         for passage in list(self._passthroughs):
             passage.break_off(CLOSED)
         await asyncio.gather(*self._busy, return_exceptions=True)
-        await asyncio.sleep(0)  # whatever of this has called back has its turn
+        await asyncio.sleep(0)  # callbacks of all this run now
 
-    # What every connection goes through
+    # The course of every connection
 
     def _new(self, face: str, client: socket.socket | None = None, tag: str = "") -> GateConnection:
         connection = GateConnection(face, client, tag)
@@ -230,25 +230,25 @@ class Gate:
             self._reject(connection, refusal)
 
     def _reject(self, connection: GateConnection, refusal: Refusal) -> None:
-        """A client of the proxy's, which has named no host yet."""
+        """Refuses a proxy client that has named no host yet."""
         connection.host, connection.port = GATE, PROXY_PORT
         connection.refuse(refusal)
-        with suppress(OSError):  # it is gone already
+        with suppress(OSError):  # the client is gone already
             connection.client.send(refusal_page(refusal.why, refusal.told))
         self._finish(connection)
 
     def _no_room_for(self, tag: str) -> Refusal | None:
-        """Why a command gets no further connection; None if it does. What comes from outside has no tag."""
+        """Why a command gets no further connection; None if it does. Connections from outside have no tag."""
         limits = self._limits
         there = len(self._idle_clients) + len(self._busy) + len(self._passthroughs) + self._held
         if there >= limits.connections:
-            said = f"the session has {limits.connections} connections already"
+            said = f"the session already has {limits.connections} connections, its limit"
         else:
             own = len(self._by_command.get(tag, ())) if tag else 0
             if not own or own < fair_share(limits.connections, there - own):
                 return None
-            said = f"the command has {own} connections already, its share of the session's"
-        return Refusal(RefusalKind.BUSY, said, remedy="close some of them first")
+            said = f"the command already has {own} connections, its share of the session's limit"
+        return Refusal(RefusalKind.BUSY, said, remedy="close some connections first")
 
     def _count(self, connection: GateConnection) -> None:
         if connection.tag:
@@ -272,7 +272,7 @@ class Gate:
         try:
             wanted = self._proxy.begin(connection, data) if data else None
         except OSError as error:
-            connection.ended = f"it broke off: {error}"
+            connection.ended = f"the connection broke: {error}"
         finally:
             if wanted is None:
                 self._finish(connection)
@@ -291,7 +291,7 @@ class Gate:
         try:
             goes_on = await handler(connection)
         except (OSError, Malformed) as error:
-            connection.ended = f"it broke off: {error}"
+            connection.ended = f"the connection broke: {error}"
         except asyncio.CancelledError:
             connection.ended = CLOSED
             connection.reset()
@@ -300,7 +300,7 @@ class Gate:
                 self._finish(connection)
 
     def _pass(self, connection: GateConnection, first: bytes) -> None:
-        """Lets bytes pass from now on; `first` is what the client sent already."""
+        """Lets bytes pass from now on; `first` is what the client already sent."""
         passage = Passthrough(connection, self._limits, self._passthrough_ended, self._hand_over)
         self._passthroughs.add(passage)
         passage.start(first)

@@ -22,29 +22,28 @@ class HostDecision(NamedTuple):
     """The entry of `network.allow` or `network.deny` that names this host; empty if none does and a
     setting or a default decided."""
     answered: str = ""
-    """Who said no to it, as the session tells it; empty if nobody did."""
+    """The approver that answered no, as the session names it; empty if none did."""
     unnamed_tls: bool = False
     """TLS that hides its server name, or has none, may pass to this host."""
     files: tuple[str, ...] = ()
-    """What it was made by: as long as these files are as they were when it was asked for, it stands for the
-    whole pen. Without any it is for this once."""
+    """The files it was made from. While they are as they were when it was asked for, it holds for the whole
+    pen. Without any it holds once."""
     remedy: str = ""
-    """What would change a no; empty if nothing does."""
+    """What would change a no; empty if nothing would."""
     asked_at: str = ""
-    """Where it was asked about, as `AskedAt` has it."""
+    """Where the question was shown, as a value of `AskedAt`."""
 
 
 Decide = Callable[[str, int | None, str], Awaitable[HostDecision]]
-"""For a canonical host, a port and who asks (a tag). Without a port: whether there is any port at all for
-which the answer could be other than no. An address is a host too: whatever a name leads to is decided about
-as well."""
+"""Decides about a canonical host and a port, for the command with this tag. Without a port: whether any port
+could get an answer other than no. An address is a host too: each address of a name gets a decision."""
 
 Known = Callable[[str, int, str], HostDecision | None]
-"""The same at once, if it is known to be yes; None if it has to be asked for."""
+"""Returns a cached decision that allows; None if `Decide` has to be called."""
 
 Ask = Callable[[str, int, str, HostDecision], Awaitable[HostDecision]]
-"""Asks a person about host, port, for the command with this tag; the ruling is what `decide` said. ALLOW or
-DENY comes back, as late as it likes."""
+"""Asks a person about a host and port, for the command with this tag, given what `Decide` returned. Returns
+ALLOW or DENY, after any time."""
 
 
 def with_remedy(message: str, remedy: str) -> str:
@@ -62,26 +61,26 @@ class ConnectionOutcome(NamedTuple):
     message: str
     rule: str = ""
     answered: str = ""
-    """As the ruling has it."""
+    """As in the decision."""
     asked_at: str = ""
     remedy: str = ""
     is_left: bool = False
-    """Whether the program went away before it heard of that."""
+    """Whether the program went away before it learned the result."""
     is_late: bool = False
-    """Whether its connect was done by then."""
+    """Whether the program's connect had succeeded by then."""
     why: str = ""
-    """The kind of a refusal, as `ViolationCode` has it."""
+    """The kind of a refusal, as a value of `ViolationCode`."""
     tag: str = ""
-    """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
+    """The command it belongs to, as its pen's warden says; empty for what comes from outside."""
     address: str = ""
-    """Where it was dialled; empty if it never was."""
+    """The address that was dialled; empty if none was."""
     sent: int = 0
     received: int = 0
     seconds: float = 0.0
 
     @property
     def told(self) -> str:
-        """Why, and what would change it, on one line."""
+        """The message and the remedy on one line."""
         return with_remedy(self.message, self.remedy)
 
 
@@ -103,7 +102,7 @@ class DecisionCache:
         self._times_forgotten = 0
 
     def now(self) -> tuple[int, Marks]:
-        """To be told to `keep` with a ruling: what was so before it was asked for."""
+        """The state before the session is asked, to be passed to `keep` with its decision."""
         return self._times_forgotten, _marks(self._files)
 
     def keep(self, about: About, ruling: HostDecision, when: tuple[int, Marks]) -> None:
@@ -111,7 +110,7 @@ class DecisionCache:
             return
         times, marks = when
         if ruling.files != self._files:
-            self._files = ruling.files  # from the next question on we know what to look at
+            self._files = ruling.files  # from the next decision on it is known which files count
             self._rulings.clear()
         elif times == self._times_forgotten:
             if marks != self._marks or len(self._rulings) >= MOST_CACHED:
@@ -136,7 +135,7 @@ def _marks(files: tuple[str, ...]) -> Marks:
 
 
 def _mark(path: str) -> tuple[int, ...]:
-    """What changes when a file does. The change time is among it: unlike the others it cannot be set back."""
+    """What changes when a file does. Unlike the other times, the change time cannot be set back."""
     try:
         facts = os.stat(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Carries out what `http_layer` commands, on two sockets."""
+"""Carries out the commands of `http_layer` on two sockets."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from pinfold.network.socket_wait import wait_peer_gone
 
 _PIECE, _SMALL = 65536, 2048
 _FEW, _SPARSE = 16, 64
-"""Commands for one piece, or one for so many bytes, that take no time. Where each chunk of a body is a byte,
-all other connections would wait for a piece of the usual size."""
+"""After a piece with more commands than `_FEW`, and more than one for each `_SPARSE` bytes, the next read is
+small. A body in chunks of one byte would otherwise keep all other connections waiting."""
 
 
 class HttpForward:
@@ -28,9 +28,9 @@ class HttpForward:
         self._is_over = self._is_switched = False
 
     async def run(self, commands: Sequence[HttpCommand], limits: GateLimits) -> None:
-        """`commands` are those that the layer gave already."""
+        """Runs until the end, beginning with `commands`, which the layer already gave."""
         await self._obey(commands)
-        # While an answer is waited for, nothing is read of the client that would tell of its end.
+        # While a response is outstanding, nothing is read from the client, so its end would not show.
         parts = self._from_client(), self._from_server(), wait_peer_gone(self._client, limits.gone)
         tasks = {asyncio.create_task(part) for part in parts}
         done: set[asyncio.Task[None]] = set()
@@ -45,7 +45,7 @@ class HttpForward:
         if self._is_switched:
             await self._pump(limits)
         elif not done:
-            self._connection.ended = f"nothing moved for {limits.idle:g} seconds"
+            self._connection.ended = f"no data for {limits.idle:g} seconds"
 
     async def _pump(self, limits: GateLimits) -> None:
         up, down = SocketPump(self._client, self._server), SocketPump(self._server, self._client)
@@ -79,13 +79,15 @@ class HttpForward:
             self._is_over = self._is_over or not data
 
     async def _obey(self, commands: Sequence[HttpCommand]) -> None:
-        for command in commands:  # before the client hears of it, who may be gone
+        for command in commands:  # before the client learns of it, which may be gone
             if isinstance(command, Close) and command.message:
                 self._connection.refuse(Refusal(command.why, command.message))
         for command in commands:
             if isinstance(command, ToServer):
                 self._connection.sent += len(command.data)
-                with suppress(ConnectionError):  # it may have answered and hung up: the answer is still there
+                with suppress(
+                    ConnectionError
+                ):  # it may have answered and closed: the response is still there
                     await self._loop.sock_sendall(self._server, command.data)
             elif isinstance(command, ToClient):
                 self._connection.received += len(command.data)
@@ -94,7 +96,7 @@ class HttpForward:
                 self._is_switched = True
             elif isinstance(command, Close):
                 self._is_over = True
-        # After a switch both directions are the pumps': a read that is called off could lose bytes.
+        # After a switch the pumps read both directions: a cancelled read could lose bytes.
         if self._layer.wants_client and not self._is_switched:
             self._wanted.set()
 

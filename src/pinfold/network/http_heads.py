@@ -39,19 +39,19 @@ class HttpTarget(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """As a request for it has it."""
+        """The target as a Host header has it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == 80 else f"{host}:{self.port}"
 
 
 def parse_authority(text: str, default: int | None) -> HttpTarget:
-    """`host:port`, or `host` where a port is understood."""
+    """Parses `host:port`, or `host` if there is a default port."""
     found = _AUTHORITY.fullmatch(text)
     if not found:
-        raise Malformed("the target is no `host:port`")
+        raise Malformed("the request target is not `host:port`")
     port = int(found[2]) if found[2] else default
     if port is None or not 0 < port < 65536:
-        raise Malformed("the target has no port from 1 to 65535")
+        raise Malformed("the request target has no port from 1 to 65535")
     try:
         return HttpTarget(canonical(found[1]), port)
     except ValueError as error:
@@ -62,18 +62,18 @@ def split_target(text: str) -> tuple[str, str]:
     """Authority and path of an absolute `http:` target."""
     scheme, colon, rest = text.partition("://")
     if not colon or scheme.lower() != "http":
-        raise Malformed("a request to a proxy has a target with `http://`, or is a CONNECT")
+        raise Malformed("a request to a proxy needs CONNECT or a target that begins with `http://`")
     authority, slash, path = rest.partition("/")
     if not slash:
         authority, mark, path = rest.partition("?")
         return authority, f"/?{path}" if mark else "/"
     if "?" in authority or "#" in rest:
-        raise Malformed("the target is no `http://host/path`")
+        raise Malformed("the request target is not `http://host/path`")
     return authority, f"/{path}"
 
 
 def refusal_page(why: RefusalKind, message: str) -> bytes:
-    """A whole answer that says why, for people who read bodies and for those who read status lines."""
+    """A complete response that says why, in its status line and in its body."""
     body = f"pinfold: {message}\n".encode("utf-8", "replace")
     head = (
         f"HTTP/1.1 {why.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -84,22 +84,22 @@ def refusal_page(why: RefusalKind, message: str) -> bytes:
 
 
 LONGEST_HEAD = 65536
-"""Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
+"""Node and Apache allow 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
 MOST_HEADERS = 512
-"""Apache takes 100, Node 2,000. To read as many as fit would keep all other connections waiting."""
+"""Apache takes 100, Node 2,000. Parsing as many as fit would keep all other connections waiting."""
 CLOSE, UPGRADE = (b"Connection", b"close"), (b"Connection", b"Upgrade")
 PLAINLY = (b"Accept-Encoding", b"identity")
 _END = b"\r\n\r\n"
 _LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
 _BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
-# Python's `splitlines` ends lines at these: of old, servers written in it read the rest as another header.
+# Python's `splitlines` ends lines at these: old servers written in Python read the rest as another header.
 _SPLIT = re.compile(
     rb"[\x01-\x08\v\f\x0e-\x1f\x7f]|\x85[ \t]*(?:host|content-length|transfer-encoding)[ \t]*:", re.IGNORECASE
 )
-# What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
+# Headers between client and proxy, and those that offer a protocol whose hosts could not be compared.
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
 _UNCHECKED = (b"h2", b"h3", b"http", b"tls")
-"""Beginnings of protocols that name hosts of their own."""
+"""Prefixes of protocols that name hosts of their own."""
 _TRACES = frozenset((b"TRACE", b"TRACK"))
 _NOT_FOR_PROXIES = frozenset((b"upgrade", b"connection", b"max-forwards"))
 _ENCODINGS = frozenset((b"accept-encoding", b"te"))
@@ -109,7 +109,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class HeadReader:
-    """A request's head as it comes: its lines are judged before h11 sees them."""
+    """Reads a request's head as it comes, and judges its lines before h11 sees them."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -121,7 +121,7 @@ class HeadReader:
         return bool(self._data)
 
     def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """The whole head and what follows it, and the next one may come; None as long as there is none."""
+        """The complete head and what follows it; None until the head is complete. Then it starts anew."""
         self._data += data
         end = self._data.find(_END, max(0, self._judged - len(_END)))
         until = end + len(_END) if end >= 0 else len(self._data)
@@ -143,7 +143,7 @@ class HeadReader:
         return head, rest
 
     def _judge_line(self) -> None:
-        """As soon as it is whole: behind some no other line ever comes."""
+        """Judges the first line as soon as it is complete: another line may never come."""
         if not self._is_request and b"\n" in self._data:
             if not _LINE.match(self._data):
                 raise Malformed("the request does not begin with a line `METHOD TARGET HTTP/1.1`")
@@ -156,34 +156,34 @@ class RequestMeaning(NamedTuple):
     target: HttpTarget
     path: str = ""
     is_tunnel: bool = False
-    """By CONNECT."""
+    """Whether it is a CONNECT."""
     is_upgrade: bool = False
-    """It may end in another protocol."""
+    """Whether the connection may change to another protocol."""
     has_body: bool = False
 
 
 def interpret(request: h11.Request, within: HttpTarget | None) -> RequestMeaning:
-    """`within` is the host of the tunnel that it came through; None at a proxy's own face."""
+    """What a request asks for. `within` is the host of its tunnel; None at the proxy's own face."""
     if request.http_version not in (b"1.0", b"1.1"):
-        raise Malformed("this is no request of HTTP/1")
+        raise Malformed("only HTTP/1.0 and HTTP/1.1 requests are supported here")
     lengths = [value for name, value in request.headers if name == b"content-length"]
     codings = [value for name, value in request.headers if name == b"transfer-encoding"]
     if (lengths and codings) or len(codings) > 1:
         raise Malformed("conflicting Content-Length and Transfer-Encoding headers")
     for name, _ in request.headers:
         if name not in _FRAMING and re.sub(rb"[^a-z]", b"-", name) in _FRAMING:
-            raise Malformed(f"some servers read the header `{name.decode()}` as another one")
+            raise Malformed(f"some servers take the header `{name.decode()}` for another one")
     has_body = bool(codings) or any(int(length) for length in lengths)
     target = request.target.decode("latin-1")
     if request.method == b"CONNECT":
         if lengths or codings or within:
-            raise Malformed("CONNECT has no body, and goes to a proxy")
+            raise Malformed("CONNECT must have no body, and must go to a proxy")
         wanted = parse_authority(target, None)
         _require_agreement(request, wanted, wanted.port, within)
         return RequestMeaning(wanted, is_tunnel=True)
     if target.startswith("/") or target == "*":
         if not within:
-            raise Malformed("this is a proxy: the target of a request to it begins with `http://`")
+            raise Malformed("this is a proxy: the target of a request must begin with `http://`")
         wanted, path = within, target
         _require_agreement(request, wanted, wanted.port, within)
     else:
@@ -191,7 +191,7 @@ def interpret(request: h11.Request, within: HttpTarget | None) -> RequestMeaning
         wanted = parse_authority(authority, 80)
         _require_agreement(request, wanted, 80, within)
         if within not in (None, wanted):
-            raise Malformed("the target is another host than the one that was connected to")
+            raise Malformed("the request target names another host than the connection")
     return RequestMeaning(wanted, path, is_upgrade=_is_upgrade(request) and not has_body, has_body=has_body)
 
 
@@ -203,10 +203,10 @@ def _require_agreement(
         if name != b"host":
             continue
         said = parse_authority(value.decode("latin-1"), default)
-        # Who connected to a lent port of loopback has called it by any of its names.
+        # A program may call a shared loopback port by any of its names.
         is_lent = within and said.port == wanted.port and is_same(said.host, wanted.host)
         if said != wanted and not is_lent:
-            raise Malformed("the Host of the request is another one than it is sent to")
+            raise Malformed("the Host header names another host than the request target")
 
 
 def _is_upgrade(request: h11.Request) -> bool:
@@ -216,7 +216,7 @@ def _is_upgrade(request: h11.Request) -> bool:
 
 
 def request_headers(request: h11.Request, meant: RequestMeaning, *, is_last: bool) -> Headers:
-    """What the server is told; `is_last` if its connection is for this one request."""
+    """The headers for the server; `is_last` if its connection is for this one request."""
     headers = []
     for raw, value in request.headers.raw_items():
         name = raw.lower()
@@ -233,12 +233,12 @@ def request_headers(request: h11.Request, meant: RequestMeaning, *, is_last: boo
 
 
 def upstream_headers(request: h11.Request, via: UpstreamProxy, *, is_last: bool) -> Headers:
-    """The headers that a proxy gets in place of the server.
+    """The headers for a proxy that the request goes to in place of the server.
 
     INVARIANT: none of them makes the proxy send its credentials back.
     """
     if request.method.upper() in _TRACES:
-        raise Malformed(f"{request.method.decode()} would make this machine's proxy show its credentials")
+        raise Malformed(f"{request.method.decode()} would make this machine's proxy reveal its credentials")
     headers = _without(request, _NOT_FOR_PROXIES | (_ENCODINGS if via.authorization else frozenset()))
     if is_last:
         headers.append(CLOSE)
@@ -248,7 +248,7 @@ def upstream_headers(request: h11.Request, via: UpstreamProxy, *, is_last: bool)
 
 
 def response_headers(response: h11.Response, *, is_of_proxy: bool, is_last: bool) -> Headers:
-    """What the client is told."""
+    """The headers for the client."""
     headers = _without(response, frozenset((b"connection", *(_OURS if is_of_proxy else ()))))
     ends = any(name == b"connection" and b"close" in value.lower() for name, value in response.headers)
     if is_last or ends:

@@ -1,14 +1,14 @@
-"""Requests of one client, and the answers to them: what a proxy does between two connections. Sans-io.
+"""Requests of one client, and the responses to them: what a proxy does between two connections. Sans-io.
 
 Bytes of either side go in, commands come out. h11 reads and writes the messages, and `http_heads` judges what
-it would let pass. What h11 sends it has framed itself, so that what the two sides of a proxy could read in
-two ways does not reach the server.
+h11 would let pass. What the layer sends was framed by h11 itself. So a message that the two sides of a proxy
+could read in two ways does not reach the server.
 
 If the server is a proxy itself (`UpstreamProxy`), each request goes to it with its whole target, in our
-spelling, and nothing else does: no other method than the client's own, no change to another protocol.
+spelling. Nothing else goes there: no other method than the client's own, no change to another protocol.
 
-A client that knows it speaks to a proxy has one request for each connection: the answer says
-`Connection: close`. So no client ever sends a second host on it, and none has to be told off.
+A client that knows its proxy has one request for each connection: the response says `Connection: close`. So
+no client ever sends a second host on it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class Open(NamedTuple):
-    """The client wants this host; `opened` or `refuse` is the answer."""
+    """The client wants this host. The caller answers with `opened` or `refuse`."""
 
     target: HttpTarget
     is_tunnel: bool
-    """By CONNECT: from here on nothing belongs to this layer. `rest` is what the client sent already."""
+    """Whether by CONNECT: nothing after it belongs to this layer. `rest` is what the client sent already."""
     rest: bytes = b""
     is_upgrade: bool = False
-    """A request that may end in another protocol."""
+    """Whether the connection may change to another protocol."""
 
 
 class ToServer(NamedTuple):
@@ -54,11 +54,11 @@ class ToClient(NamedTuple):
 
 
 class Switched(NamedTuple):
-    """The server changed to another protocol (a web socket, say): both sides' bytes simply pass on."""
+    """The server changed to another protocol (a web socket, say): all bytes pass unread from now on."""
 
 
 class Close(NamedTuple):
-    """Both connections are over; `message` if that is for a reason."""
+    """Both connections are over; `message` is the reason, if any."""
 
     message: str = ""
     why: RefusalKind = RefusalKind.MALFORMED
@@ -68,16 +68,16 @@ HttpCommand = Open | ToServer | ToClient | Switched | Close
 
 
 class HttpLayer:
-    """One client's connection, and the server's once there is one."""
+    """One client's connection, and the server's once it is open."""
 
     def __init__(self, within: HttpTarget | None = None, via: UpstreamProxy | None = None) -> None:
-        """`within` is the host of the tunnel that the requests came through; None at a proxy's own face.
-        `via` is the proxy that the server is."""
+        """`within` is the host of the tunnel that the requests came through; None at the proxy's own face.
+        `via` is the proxy that the server is, if it is one."""
         import h11
 
         self._h11 = h11
         self._within = within
-        self._lead_by(via)
+        self._set_upstream(via)
         self._wanted = within
         self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
         self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
@@ -85,20 +85,20 @@ class HttpLayer:
         self._rest = b""
         self._is_held = False
         self._is_last = not within
-        """The request is the last on its connection."""
+        """Whether the request is the last on its connection."""
         self._request: h11.Request | None = None
         self._commands: list[HttpCommand] = []
         self._is_over = False
         self._is_switched = False
 
-    def _lead_by(self, via: UpstreamProxy | None) -> None:
-        """The proxy that the server is, and what finds the credentials that it knows us by."""
+    def _set_upstream(self, via: UpstreamProxy | None) -> None:
+        """Sets the proxy that the server is, and the search for its credentials in responses."""
         self._via = via
         self._echo = ProxyEcho(via.authorization) if via and via.authorization else None
 
     @property
     def wants_client(self) -> bool:
-        """Whether the client's next bytes are of use now; else they may wait."""
+        """Whether the layer can use the client's next bytes now; else they may wait."""
         if self._is_over or self._is_held:
             return False
         if self._is_switched or self._client.their_state is self._h11.SEND_BODY:
@@ -107,29 +107,29 @@ class HttpLayer:
 
     @property
     def is_answering(self) -> bool:
-        """The client has got a part of an answer, so that no other one can be sent."""
+        """Whether the client already got a part of a response, so that no other one can be sent."""
         return self._client.our_state not in (self._h11.IDLE, self._h11.SEND_RESPONSE)
 
     def from_client(self, data: bytes) -> list[HttpCommand]:
-        """Empty data is the end of what the client sends."""
+        """Takes bytes from the client; empty data is the end."""
         if self._is_switched:
             return [ToServer(data)] if data else []
         if self._is_over or self._client.trailing_data[1]:
             return []
         self._guarded(lambda: self._read_client(data), RefusalKind.MALFORMED)
-        return self._taken()
+        return self._take_commands()
 
     def _guarded(self, step: Callable[[], None], why: RefusalKind) -> None:
-        """One side's bytes, read; what is wrong with them is that side's fault."""
+        """Reads one side's bytes; an error in them is reported as that side's."""
         try:
             step()
         except (Malformed, self._h11.RemoteProtocolError) as error:
-            said = f"{error}" if why is RefusalKind.MALFORMED else "the server does not answer in HTTP"
-            # The error shows what the server sent.
+            said = f"{error}" if why is RefusalKind.MALFORMED else "the server's answer is not HTTP"
+            # The error text quotes what the server sent.
             self._refuse(why, said if self._echo or why is RefusalKind.MALFORMED else f"{said}: {error}")
         except EchoedCredentialsError:
             self._refuse(RefusalKind.REPEATED, ECHOED)
-        except self._h11.LocalProtocolError:  # the other side is through with it already
+        except self._h11.LocalProtocolError:  # the other side has already finished
             self._close()
 
     def _read_client(self, data: bytes) -> None:
@@ -141,7 +141,7 @@ class HttpLayer:
         found = self._head.feed(data)
         if found is None:
             if not data and self._head.is_begun:
-                raise Malformed("the request ends within its head")
+                raise Malformed("the request ends before the end of its head")
             if not data:
                 self._close()
             return
@@ -149,10 +149,10 @@ class HttpLayer:
         self._client.receive_data(head)
         event = self._client.next_event()
         if not isinstance(event, self._h11.Request):
-            raise Malformed("this is no HTTP request")
-        self._asked(event, rest)
+            raise Malformed("not an HTTP request")
+        self._take_request(event, rest)
 
-    def _asked(self, request: h11.Request, rest: bytes) -> None:
+    def _take_request(self, request: h11.Request, rest: bytes) -> None:
         meant = interpret(request, self._within)
         if meant.is_tunnel:
             self._request, self._is_held = request, True
@@ -173,21 +173,23 @@ class HttpLayer:
             self._commands.append(Open(meant.target, False, is_upgrade=meant.is_upgrade))
 
     def opened(self, via: UpstreamProxy | None = None) -> list[HttpCommand]:
-        """The server, or a proxy, is there: it gets the request that it was opened for."""
+        """The connection to the server or proxy is open: sends it the request that it was opened for."""
         self._is_held = False
-        self._lead_by(via)
+        self._set_upstream(via)
         self._guarded(self._pass_on, RefusalKind.MALFORMED)
-        return self._taken()
+        return self._take_commands()
 
     def _pass_on(self) -> None:
         if self._request is not None:
-            self._send_server(self._addressed(self._request, self._via) if self._via else self._request)
+            self._send_server(
+                self._with_full_target(self._request, self._via) if self._via else self._request
+            )
             self._read_body()
 
-    def _addressed(self, request: h11.Request, via: UpstreamProxy) -> h11.Request:
-        """A request as a proxy wants it (RFC 9112, 3.2.2)."""
+    def _with_full_target(self, request: h11.Request, via: UpstreamProxy) -> h11.Request:
+        """A request as a proxy expects it (RFC 9112, 3.2.2)."""
         if self._wanted is None:
-            raise Malformed("a request has no host")
+            raise Malformed("the request names no host")
         path = b"" if request.target == b"*" else request.target
         target = b"http://" + self._wanted.authority.encode() + path
         headers = upstream_headers(request, via, is_last=self._is_last)
@@ -212,7 +214,7 @@ class HttpLayer:
             self._commands.append(ToServer(data))
 
     def from_server(self, data: bytes) -> list[HttpCommand]:
-        """Empty data is the end of what the server sends."""
+        """Takes bytes from the server; empty data is the end."""
         if self._is_switched:
             return [ToClient(data)] if data else []
         if self._is_over or self._server.trailing_data[1]:
@@ -220,7 +222,7 @@ class HttpLayer:
         self._server.receive_data(data)
         self._guarded(self._read_answer, RefusalKind.UNREACHABLE)
         rest, self._rest = self._rest, b""
-        return self.from_client(rest) if rest and not self._is_over else self._taken()
+        return self.from_client(rest) if rest and not self._is_over else self._take_commands()
 
     def _read_answer(self) -> None:
         while not self._is_over:
@@ -232,7 +234,7 @@ class HttpLayer:
                     return
             elif isinstance(event, self._h11.Response) and self._via and event.status_code == 407:
                 self._refuse(
-                    RefusalKind.UNREACHABLE, "the proxy of this machine wants other credentials than it has"
+                    RefusalKind.UNREACHABLE, "this machine's proxy rejected the configured credentials"
                 )
             elif isinstance(event, self._h11.Response):
                 self._send_client(self._answer(event))
@@ -271,7 +273,7 @@ class HttpLayer:
         self._commands.append(Switched())
 
     def _next(self) -> None:
-        """After an answer: the next request, if both sides are ready for one."""
+        """After a response: prepares for the next request, if both sides are ready for one."""
         done = {self._h11.DONE}
         if set(self._client.states.values()) != done or set(self._server.states.values()) != done:
             self._close()
@@ -282,9 +284,9 @@ class HttpLayer:
         self._request = None
 
     def refuse(self, why: RefusalKind, message: str) -> list[HttpCommand]:
-        """The client is told why nothing comes of it, unless an answer is already on its way."""
+        """Tells the client why the request is refused, unless a response is already on its way."""
         self._refuse(why, message)
-        return self._taken()
+        return self._take_commands()
 
     def _refuse(self, why: RefusalKind, message: str) -> None:
         if not self.is_answering and not self._is_over:
@@ -295,6 +297,6 @@ class HttpLayer:
         self._is_over = True
         self._commands.append(Close(message, why))
 
-    def _taken(self) -> list[HttpCommand]:
+    def _take_commands(self) -> list[HttpCommand]:
         commands, self._commands = self._commands, []
         return commands

@@ -14,51 +14,51 @@ from pinfold.network.connection import GateConnection
 from pinfold.network.refusal import Refusal, RefusalKind
 
 EACH, SPARE = 2, 128
-"""Descriptors of one connection; and those that dials, look-ups and the gate itself need."""
+"""Descriptors of one connection, and those that dials, look-ups and the gate itself need."""
 FEWEST = 16
 
 
 class GateLimits(NamedTuple):
     connections: int = 4096
     greeting: float = 30.0
-    """Seconds a client may take to say what it wants."""
+    """Seconds a client may take to send its request."""
     decision: float = 10.0
     """Seconds the rules may take to answer."""
     answer: float = 600.0
     """Seconds a person may take."""
     leaving: float = 0.3
-    """Seconds in which it is found out at the latest that who waited for an answer is gone."""
+    """Seconds within which the gate notices that a program has stopped waiting for an answer."""
     lookup: float = 10.0
     dial: float = 20.0
     held: float = 30.0
-    """Seconds that an opened way waits for the program's side of it."""
+    """Seconds that an opened connection waits for the program's side of it."""
     idle: float = 3600.0
     """Seconds without a byte in either direction."""
     gone: float = 15.0
-    """Seconds between two looks at whether a side that has ended is there still."""
+    """Seconds between two checks whether the program behind a side that ended still exists."""
     pause: float = 0.3
-    """Seconds that the start of a line of text waits for its end."""
+    """Seconds that the gate holds the start of a text line while it waits for the end."""
 
     def within(self, descriptors: int) -> "GateLimits":
-        """With no more connections than a process may have descriptors for: beyond that all would fail."""
+        """These limits, with no more connections than the process may have descriptors for."""
         return self._replace(connections=min(self.connections, max(FEWEST, (descriptors - SPARE) // EACH)))
 
 
 LOOK = 2.0
 """Seconds between two looks."""
 SHARE = 4
-"""Who has less than this part of what there is may go on, however short it is."""
+"""A command with less than this part of all the memory keeps its connections, however short memory is."""
 
 
 class Buffers(NamedTuple):
-    """What the machine tells of its memory for TCP."""
+    """What the machine reports about its memory for TCP."""
 
     is_short: Callable[[], bool] = partial(is_memory_short, "TCP")
     most: Callable[[], int] = partial(most_memory, "TCP")
 
 
 def end_heaviest(connections: Mapping[str, set[GateConnection]], buffers: Buffers) -> None:
-    """`connections` are those of each command, by its tag."""
+    """Ends the connections of the command that holds most, if memory is short. The keys are command tags."""
     if not connections or not buffers.is_short():
         return
     taken = {
@@ -69,7 +69,7 @@ def end_heaviest(connections: Mapping[str, set[GateConnection]], buffers: Buffer
     most = buffers.most()
     if used * SHARE < most:
         return
-    said = f"ended: the command let {used:,} bytes of TCP buffers wait, of {most:,} that all programs share"
+    said = f"closed: the command left {used:,} bytes unread in TCP buffers, of {most:,} for the whole machine"
     for connection in tuple(connections[tag]):
         connection.refuse(Refusal(RefusalKind.BUSY, said))
         connection.break_off()

@@ -1,4 +1,4 @@
-"""Who listens on this machine's own loopback, as proc(5) tells it: nobody is connected to for it.
+"""Whether a program listens on a port of this machine's loopback, as proc(5) reports it, without connecting.
 
 Facts about /proc/net/tcp and tcp6: after a line of titles, each socket is a line whose second word is its
 address and port in hexadecimal digits, and whose fourth is its state; 0A is one that listens. An IPv4 address
@@ -13,7 +13,7 @@ _LISTENS = "0A"
 
 
 def has_listener(port: int) -> bool:
-    """Whether a program of this machine takes connections to a port of its loopback."""
+    """Whether a program of this machine accepts connections to a port of its loopback."""
     ends = tuple(f"{address}:{port:04X}" for address in _LOOPBACK)
     for table in _TABLES:
         with suppress(OSError), open(table) as lines:

@@ -1,8 +1,7 @@
-"""Where a way leads: what a program asks for becomes a host, is decided about, perhaps by a person, and
-dialled.
+"""Opens a connection that a program asks for: finds the host it means, decides, asks a person, and dials.
 
-INVARIANT: nothing is dialled that was not allowed. What could not be dialled in any case is not asked about,
-as far as that is known without a packet.
+INVARIANT: the gate dials nothing that was not allowed. It does not ask about what could not be dialled in any
+case, as far as it can know that without sending a packet.
 """
 
 import asyncio
@@ -32,10 +31,10 @@ class ConnectionOpener:
         self._questions, self._dialer, self._known = questions, dialer, known
         self._fake_addresses, self._local = fake_addresses, local
         self._asking: list[str] = []
-        """Whose ways wait for a person's answer, by their tags."""
+        """The tags of connections that wait for a person's answer."""
 
     async def open(self, connection: GateConnection, host: str, port: int, *, is_plain: bool = False) -> None:
-        """Decides about a host and dials it; the way then has a server, or a refusal.
+        """Decides about a host and dials it; the connection then has a server or a refusal.
 
         `is_plain` if it is for HTTP requests, which a proxy can be given as they are.
         """
@@ -46,7 +45,7 @@ class ConnectionOpener:
             connection.refusal = Refusal(RefusalKind.MALFORMED, f"{error}", remedy="write a plain host name")
             return
         if not 0 < port < 65536:
-            connection.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is no port")
+            connection.refusal = Refusal(RefusalKind.MALFORMED, f"{port} is not a port from 1 to 65535")
             return
         if self._open_known(connection):
             return
@@ -56,7 +55,7 @@ class ConnectionOpener:
             return
         connection.ruling = settled
         if connection.ruling.verdict is not Verdict.ALLOW:
-            message = connection.ruling.message or f"{connection.host}:{port} may not be reached"
+            message = connection.ruling.message or f"{connection.host}:{port} is not allowed"
             said = connection.ruling
             connection.refusal = Refusal(
                 RefusalKind.DENIED, message, said.rule, said.answered, said.remedy, said.asked_at
@@ -71,7 +70,7 @@ class ConnectionOpener:
         connection.set_server(dialled.sock, dialled.address, dialled.early, dialled.via)
 
     def open_at_once(self, connection: GateConnection, host: str, port: int) -> bool:
-        """The same, if nothing has to be waited for; whether it was that."""
+        """Opens a connection that needs no waiting; whether it could."""
         try:
             name = self._meant(canonical(host))
         except ValueError:
@@ -80,7 +79,7 @@ class ConnectionOpener:
         return self._open_known(connection)
 
     def _open_known(self, connection: GateConnection) -> bool:
-        """Dials what is known to be allowed and answers at once; whether it was that."""
+        """Dials a host that is known to be allowed and to answer at once; whether it could."""
         ruling = self._known(connection.host, connection.port, connection.tag)
         dialled = self._dialer.dial_at_once(connection.host, connection.port, ruling) if ruling else None
         if ruling is None or dialled is None:
@@ -94,11 +93,11 @@ class ConnectionOpener:
             return host
         name = self._fake_addresses.use(host, asyncio.get_running_loop().time())
         if name is None:
-            raise ValueError(f"{host} stands for no name that was asked for")
+            raise ValueError(f"no name was resolved to the placeholder address {host}")
         return name
 
     def is_asking(self, tag: str) -> bool:
-        """Whether an answer is waited for, for this command, and no end of that was told."""
+        """Whether this command waits for an answer and the end of that was not recorded yet."""
         return tag in self._asking
 
     async def _settle(self, connection: GateConnection) -> HostDecision | Refusal:
@@ -125,12 +124,10 @@ class ConnectionOpener:
                 return answer.result()
             return HostDecision(
                 Verdict.DENY,
-                f"the program did not wait for an answer about {connection.host}:{connection.port}",
+                f"the program stopped waiting for an answer about {connection.host}:{connection.port}",
             )
         finally:
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-            self._asking.remove(
-                connection.tag
-            )  # last: what comes of it is told before anybody else has a turn
+            self._asking.remove(connection.tag)  # last: the result is recorded before another task runs

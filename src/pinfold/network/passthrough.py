@@ -1,8 +1,8 @@
-"""A way whose bytes pass without a task of its own: nothing about it has to be waited for.
+"""A connection whose bytes pass without a task of its own, since it never has to wait.
 
-That is what most are: TLS whose hello comes whole, and protocols that name no host. As soon as it is another
-(HTTP, a hello or a line of text that comes in pieces), it is handed over to `tunnel`, with what came so far.
-The INVARIANT is that module's.
+Most are like that: TLS whose hello comes whole, and protocols that name no host. Any other (HTTP, a hello or
+a line of text that comes in pieces) is handed over to `tunnel`, with what came so far. The INVARIANT is that
+module's.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from pinfold.network.tunnel import (
 
 
 class Passthrough:
-    """Preconditions: both sockets are there, and nothing of the server's waits for the client."""
+    """Preconditions: both sockets are open, and no bytes from the server wait for the client."""
 
     def __init__(
         self,
@@ -32,8 +32,8 @@ class Passthrough:
         ended: Callable[["Passthrough"], None],
         hand_over: Callable[["Passthrough", bytes, SocketPump], None],
     ) -> None:
-        """Either `ended` is called, once, or `hand_over`: with what the client sent, and what moves the
-        server's bytes."""
+        """Calls either `ended` or `hand_over`, once. `hand_over` gets what the client sent, and the pump that
+        moves the server's bytes."""
         self.connection, self._ended, self._hand_over = connection, ended, hand_over
         self._first, self._has_passed = FirstBytes(), False
         self._up, self._down = (
@@ -58,9 +58,12 @@ class Passthrough:
     def _inspect(self, data: bytes) -> bool:
         try:
             may_pass = self._look(data)
-        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+        except Exception as error:  # noqa: BLE001  (any failure is a no)
             self._refuse(
-                Refusal(RefusalKind.MALFORMED, f"what was sent to {self.connection.host} is broken: {error}")
+                Refusal(
+                    RefusalKind.MALFORMED,
+                    f"the bytes sent to {self.connection.host} cannot be parsed: {error}",
+                )
             )
             return False
         if may_pass is None:
@@ -70,7 +73,7 @@ class Passthrough:
         return bool(may_pass)
 
     def _look(self, data: bytes) -> bool | None:
-        """Whether these bytes may go on; None if that takes more than a look."""
+        """Whether these bytes may pass; None if that cannot be said at once."""
         protocol = self._first.feed(data)
         self.connection.has_asked_for_tls = self._first.has_asked_for_tls
         if protocol is Protocol.OTHER:

@@ -1,9 +1,11 @@
-"""The way in: a port of this machine's loopback that leads to a server inside a session.
+"""Published ports: a port of this machine's loopback that leads to a server inside a session.
 
-Nobody decides about it here: whoever may connect to this machine's loopback may connect to what is published.
+The gate decides nothing here: a program that may connect to this machine's loopback may connect to published
+ports.
 
-Facts: a socket stays in the network that it was made in. So a process of the session makes one, and the gate,
-which has it, connects it in there. A server may listen on one family alone, as many that say `localhost` do.
+Facts: a socket stays in the network namespace that it was made in. So a process of the session makes one, and
+the gate, which gets it, connects it in there. A server may listen on one family alone, as many do that are
+told to listen on `localhost`.
 """
 
 import asyncio
@@ -19,13 +21,13 @@ from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.relay import SocketPump, run
 
 Reach = Callable[[int], Awaitable[socket.socket]]
-"""A fresh stream socket of the network inside, for a connection to this port."""
+"""Returns a fresh stream socket of the session's network, for a connection to this port."""
 BACKLOG = 128
 
 
 def listen_on(port: int) -> list[socket.socket]:
-    """This machine's side of a port. Raises OSError if it is not to be had: who says `localhost` is to find
-    nobody else there, in either family."""
+    """Sockets that listen on a port of this machine's loopback. Raises OSError if another program listens on
+    it in either family, since `localhost` may mean either."""
     found = [socket.create_server(("127.0.0.1", port), backlog=BACKLOG)]
     try:
         found.append(socket.create_server(("::1", port), family=socket.AF_INET6, backlog=BACKLOG))
@@ -33,19 +35,23 @@ def listen_on(port: int) -> list[socket.socket]:
         if error.errno == errno.EADDRINUSE:
             found[0].close()
             raise
-        # there is no IPv6, and who says `localhost` tries the other one too
+        # no IPv6 here: clients of `localhost` try IPv4 too
     return found
 
 
 async def forward_inside(connection: GateConnection, port: int, reach: Reach, limits: GateLimits) -> None:
-    """Preconditions: the way has its client, which is a connection to the port's listener."""
+    """Connects a client to its server inside. Preconditions: the client connected to the port's listener."""
     connection.host, connection.port = "localhost", port
-    connection.ruling = HostDecision(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
+    connection.ruling = HostDecision(Verdict.ALLOW, "allowed by `network.publish`", str(port))
     try:
         async with asyncio.timeout(limits.dial):
             connection.server, connection.address = await _connected(reach, port)
     except OSError as error:
-        why = f"nobody listens on port {port} inside" if error.errno == errno.ECONNREFUSED else str(error)
+        why = (
+            f"no program listens on port {port} in the sandbox"
+            if error.errno == errno.ECONNREFUSED
+            else str(error)
+        )
         connection.refusal = Refusal(RefusalKind.REFUSED_THERE, why)
         connection.reset()
         return
@@ -60,7 +66,7 @@ async def forward_inside(connection: GateConnection, port: int, reach: Reach, li
 
 
 async def _connected(reach: Reach, port: int) -> tuple[socket.socket, str]:
-    """A socket that is connected inside, and where."""
+    """A socket that is connected inside, and its address."""
     try:
         return await _connect(await reach(port), "127.0.0.1", port), "127.0.0.1"
     except ConnectionRefusedError:

@@ -1,12 +1,12 @@
 """Looks for the credentials of the company's proxy in what comes back from it. Sans-io.
 
-Facts: TRACE is answered with the request (RFC 9110, 9.3.8), by a proxy itself where `Max-Forwards` is 0.
-Squid has shown all headers of a request in its error pages, in the text and percent-encoded in a link (`%R`
-and `%W`, CVE-2025-62168). Error pages come compressed where the client takes that.
+Facts: TRACE is answered with the request (RFC 9110, 9.3.8), by a proxy itself if `Max-Forwards` is 0. Squid
+has shown all headers of a request in its error pages, in the text and percent-encoded in a link (`%R` and
+`%W`, CVE-2025-62168). Error pages come compressed if the client accepts that.
 
-What this means for us: TRACE is not passed on to a proxy, nor are `Max-Forwards` and `Accept-Encoding`
-(`http_heads`). What may become the credentials is held until it is known. After a hit the proxy gets no more
-requests (`dial`): each would tell a program whether its guess, which some server sends it, is right.
+What this means for the gate: it passes no TRACE to a proxy, and neither `Max-Forwards` nor `Accept-Encoding`
+(`http_heads`). It holds bytes that may become the credentials until it knows. After a hit the proxy gets no
+more requests (`dial`): each would show a program whether its guess, sent to it by some server, is right.
 """
 
 import re
@@ -19,14 +19,16 @@ from urllib.parse import quote_from_bytes
 
 _HEX = re.compile(rb"%[0-9A-F]{2}")
 _SHORTEST = 6
-"""Characters of what is looked for: fewer are in every page."""
+"""The shortest text that is looked for: shorter ones are in every page."""
 
 
-ECHOED = "the proxy of this machine sends its credentials back, so it gets no more plain requests"
+ECHOED = (
+    "this machine's proxy sent its credentials back in a response, so pinfold sends it no more plain requests"
+)
 
 
 class EchoedCredentialsError(Exception):
-    """The credentials are in an answer."""
+    """A response contains the credentials."""
 
 
 class ProxyEcho:
@@ -37,12 +39,12 @@ class ProxyEcho:
         self._held = b""
 
     def require_none(self, *texts: bytes) -> None:
-        """Raises `EchoedCredentialsError` if one of these has them."""
+        """Raises `EchoedCredentialsError` if one of these contains the credentials."""
         if any(wanted in text for text in texts for wanted in self._wanted):
             raise EchoedCredentialsError
 
     def feed(self, data: bytes) -> bytes:
-        """What of a body may go on by now; raises `EchoedCredentialsError`."""
+        """The part of a body that may pass by now. Raises `EchoedCredentialsError`."""
         data = self._held + data
         self.require_none(data)
         until = len(data) - self._beginning_at_the_end_of(data)
@@ -50,7 +52,7 @@ class ProxyEcho:
         return data[:until]
 
     def rest(self) -> bytes:
-        """What is left of a body that is over."""
+        """What is still held when a body is over."""
         rest, self._held = self._held, b""
         return rest
 
@@ -64,9 +66,9 @@ class ProxyEcho:
 
 
 def _spellings(value: bytes) -> Iterator[bytes]:
-    """The value without its padding, and what it encodes: plain, and as pages and links have them."""
+    """The value without its padding and what it encodes, plain and escaped as in pages and links."""
     plain = [value.rstrip(b"=")]
-    with suppress(Error):  # it is no `Basic` one
+    with suppress(Error):  # not a `Basic` one
         plain.append(b64decode(value, validate=True))
     for text in plain:
         percent = quote_from_bytes(text, safe="").encode()

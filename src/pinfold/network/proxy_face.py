@@ -26,9 +26,9 @@ _LONGEST_FAREWELL = 1 << 20
 
 
 Tunnelled = bytes
-"""It leads somewhere already: what the client has sent for it."""
+"""The tunnel is open: the bytes that the client already sent into it."""
 Served = Callable[[GateConnection], Coroutine[Any, Any, bool]]
-"""What there is to do about it: True if it goes on by itself afterwards."""
+"""Serves the connection; returns True if it goes on by itself afterwards."""
 
 
 class ProxyFace:
@@ -39,11 +39,11 @@ class ProxyFace:
         tunnel: Callable[[GateConnection, bytes], Awaitable[bool]],
         limits: GateLimits,
     ) -> None:
-        """`report` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
+        """`report` records a connection, `tunnel` lets bytes pass, first those that already came."""
         self._opener, self._report, self._tunnel, self._limits = opener, report, tunnel, limits
 
     def begin(self, connection: GateConnection, data: bytes) -> Tunnelled | Served:
-        """A client's first bytes. Raises OSError if it is gone."""
+        """Takes a client's first bytes. Raises OSError if the client is gone."""
         if data[0] in (socks.VERSION_4, socks.VERSION_5):
             return partial(self._socks, data=data)
         layer = HttpLayer()
@@ -52,7 +52,7 @@ class ProxyFace:
         if wanted and wanted.is_tunnel:
             connection.face = "connect"
             if self._opener.open_at_once(connection, wanted.target.host, wanted.target.port):
-                connection.client.sendall(ESTABLISHED)  # there is room: it is the first that it gets
+                connection.client.sendall(ESTABLISHED)  # cannot block: it is the first thing sent
                 return wanted.rest
         return partial(self._http, layer=layer, commands=commands)
 
@@ -68,7 +68,7 @@ class ProxyFace:
             while wanted is None:
                 for command in commands:
                     if isinstance(command, Close) and command.message:
-                        connection.host, connection.port = GATE, PROXY_PORT  # it has named no other
+                        connection.host, connection.port = GATE, PROXY_PORT  # it has named no other host
                         connection.refuse(Refusal(command.why, command.message))
                 for command in commands:
                     if isinstance(command, Open):
@@ -83,7 +83,7 @@ class ProxyFace:
         target, is_plain = wanted.target, not (wanted.is_tunnel or wanted.is_upgrade)
         await self._opener.open(connection, target.host, target.port, is_plain=is_plain)
         if connection.refusal is not None:
-            self._report(connection)  # before the program hears of it: it may be the last thing that it does
+            self._report(connection)  # before the program learns of it, which may end then
             for command in layer.refuse(connection.refusal.why, connection.refusal.told):
                 if isinstance(command, ToClient):
                     await self._send_last(connection, command.data)
@@ -119,7 +119,7 @@ class ProxyFace:
         return await self._tunnel(connection, greeting.rest)
 
     async def _send_last(self, connection: GateConnection, data: bytes) -> None:
-        """A last word. What the client still sends is read away, or closing would take the word back."""
+        """Sends the last bytes, and drains what the client still sends: else closing would discard them."""
         await self._send(connection, data)
         connection.client.shutdown(socket.SHUT_WR)
         drained = 0
@@ -135,10 +135,12 @@ _PIECE = 65536
 
 
 class IdleClient:
+    """A proxy client that has sent nothing yet. The gate waits for it without a task."""
+
     def __init__(
         self, connection: GateConnection, seconds: float, heard: Callable[["IdleClient", bytes], None]
     ) -> None:
-        """`heard` is called once: with the client's first bytes, or with none if they do not come in time."""
+        """Calls `heard` once: with the client's first bytes, or with none if they do not come in time."""
         self.connection, self._heard = connection, heard
         self._loop = asyncio.get_running_loop()
         self._number = connection.client.fileno()
@@ -146,7 +148,7 @@ class IdleClient:
         self._loop.add_reader(self._number, self._read)
 
     def stop(self) -> None:
-        """It is not waited for any more."""
+        """Stops waiting."""
         self._timer.cancel()
         self._loop.remove_reader(self._number)
 

@@ -1,4 +1,4 @@
-"""Why a connection is not made, and how each kind of client is told so."""
+"""Why the gate makes no connection, and how each kind of client learns of it."""
 
 from enum import Enum
 from errno import ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT
@@ -8,12 +8,12 @@ from pinfold.model.codes import ViolationCode
 from pinfold.network.host_decision import with_remedy
 
 
-class Malformed(ValueError):  # noqa: N818  (it names the bytes, which are the client's)
-    """Bytes that are not what they should be. What every parser of this package raises, and nothing else."""
+class Malformed(ValueError):  # noqa: N818  (it names the bytes)
+    """Bytes that a parser of this package rejects. The parsers raise nothing else."""
 
 
 class RefusalKind(Enum):
-    """What stood in the way; for each an HTTP status, a SOCKS 5 reply (RFC 1928, 6) and an errno."""
+    """Kinds of refusal, each with an HTTP status, a SOCKS 5 reply (RFC 1928, 6) and an errno."""
 
     DENIED = (ViolationCode.DENIED, "403 Forbidden", 0x02, ECONNREFUSED)
     MALFORMED = (ViolationCode.MALFORMED, "400 Bad Request", 0x01, ECONNREFUSED)
@@ -23,7 +23,7 @@ class RefusalKind(Enum):
     UNREACHABLE = (ViolationCode.UNREACHABLE, "502 Bad Gateway", 0x04, EHOSTUNREACH)
     REFUSED_THERE = (ViolationCode.REFUSED_THERE, "502 Bad Gateway", 0x05, ECONNREFUSED)
     REPEATED = (ViolationCode.REPEATED, "502 Bad Gateway", 0x01, EHOSTUNREACH)
-    """A proxy sends its credentials back."""
+    """A proxy sends its own credentials back in a response."""
     LATE = (ViolationCode.LATE, "504 Gateway Timeout", 0x04, ETIMEDOUT)
 
     def __init__(self, code: ViolationCode, status: str, socks_reply: int, errno: int) -> None:
@@ -31,21 +31,21 @@ class RefusalKind(Enum):
 
 
 class Refusal(NamedTuple):
-    """An answer, never an exception."""
+    """Why a connection is not made. It is returned, never raised."""
 
     why: RefusalKind
     message: str
-    """One clear line: what, and why."""
+    """One line: what, and why."""
     rule: str = ""
-    """The entry of `network.deny` that said so, if one did."""
+    """The entry of `network.deny` that matched; empty if none did."""
     answered: str = ""
-    """Who said no, if somebody was asked."""
+    """The approver that answered no; empty if none was asked."""
     remedy: str = ""
-    """What to do about it; empty if nothing helps."""
+    """What the user can do about it; empty if nothing helps."""
     asked_at: str = ""
-    """Where it was asked about, as `AskedAt` has it."""
+    """Where the question was shown, as a value of `AskedAt`."""
 
     @property
     def told(self) -> str:
-        """All of it on one line, for the program and its user."""
+        """The message and the remedy on one line."""
         return with_remedy(self.message, self.remedy)

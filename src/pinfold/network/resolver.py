@@ -1,17 +1,18 @@
-"""The resolver of a pen: it hands out addresses that stand for names, and asks nobody.
+"""The resolver of a pen: it answers with addresses that stand for names, and asks no other resolver.
 
-Facts about its clients (glibc, musl, Go, c-ares): NXDOMAIN ends a lookup at once with "name not known";
+Facts about its clients (glibc, musl, Go, c-ares): NXDOMAIN ends a lookup at once with "name not known".
 REFUSED and SERVFAIL make them try other servers and wait, for seconds. NOERROR without records for AAAA makes
 them use the A record. So a denied name does not exist, and an IPv6 address never does.
 
 Clients take an answer only from the address that they asked (127.0.0.53, say), and one socket answers for
-all: the kernel is asked for that address with each datagram, and told it with the reply (ip(7), ipv6(7)).
+all. The kernel reports that address with each datagram, and gets it with the reply (ip(7), ipv6(7)).
 
-Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs, and
-of each only so many questions are answered at once. What finds no room in the socket is lost, and clients ask
-again after 5 seconds: so whatever is there is taken at once, and waits if its sender has many already.
+The asking command decides nothing: a port may have become another command's. It only says which command a
+refusal belongs to, and each command gets only so many answers at once. Datagrams that find no room in the
+socket are lost, and clients ask again after 5 seconds. So the resolver takes all datagrams at once, and
+queues those of a command that has many already.
 
-What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
+What this means for tunnels: no packet leaves for any question asked here. A name goes outside once, when the
 gate dials it, and then it was allowed.
 """
 
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 
 TTL = 60
 MOST_OF_ONE = 256
-"""Questions of one command that are being answered; of those whose they are is not known, of all of them."""
+"""Questions of one command in progress. All questions of unknown commands together count as one's."""
 MOST_WAITING = 4096
-"""Questions, of all commands, that wait until others of theirs are answered."""
+"""Questions of all commands that wait until others of the same command are answered."""
 TAKEN_AT_ONCE = 512
-"""Before others have their turn."""
+"""Datagrams that are read before other tasks run."""
 MOST_KNOWN = 1024
 _LOCALHOST = ("127.0.0.1", "::1")
 _REVERSE = ".in-addr.arpa"
@@ -51,7 +52,7 @@ Question = tuple[socket.socket, bytes, tuple[str, int], list[Ancillary]]
 
 
 def local_addresses(name: str, local: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
-    """What this machine knows a name by; None if it is a name for the world outside."""
+    """The addresses that this machine knows for a name; None if it is a name outside."""
     if name == "localhost" or name.endswith(".localhost"):
         return _LOCALHOST
     return local.get(name)
@@ -68,20 +69,20 @@ class Resolver:
         self._decide, self._record, self._fake_addresses, self._local = decide, record, fake_addresses, local
         self._answering: set[asyncio.Task[None]] = set()
         self._questions: Counter[str] = Counter()
-        """How many of these are whose."""
+        """How many of these belong to each command."""
         self._waiting: dict[str, deque[Question]] = {}
         self._asking: OrderedDict[int, str] = OrderedDict()
-        """Whose a port is that questions come from, where that is known."""
+        """The command behind each source port, as far as known."""
 
     def learn(self, port: int, tag: str) -> None:
-        """The command with this tag has a socket of this port now, to ask for names."""
+        """Notes that the command with this tag now asks for names from this port."""
         self._asking[port] = tag
         self._asking.move_to_end(port)
         if len(self._asking) > MOST_KNOWN:
             self._asking.popitem(last=False)
 
     async def reply(self, data: bytes, now: float, port: int = 0) -> bytes | None:
-        """The answer to one datagram, from this port; None to what must not be answered."""
+        """The reply to one datagram from this port; None if it must not be answered."""
         try:
             query = dns.parse_query(data)
         except Malformed:
@@ -128,7 +129,7 @@ class Resolver:
         return dns.answer(query, dns.DnsCode.FINE, (dns.encode_name(name),), TTL)
 
     def serve(self, sock: socket.socket) -> None:
-        """Answers what comes on a bound datagram socket, until `close`. Preconditions: it does not block."""
+        """Answers what comes on a bound datagram socket. Preconditions: the socket does not block."""
         loop = asyncio.get_running_loop()
         if sock.family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
@@ -175,11 +176,11 @@ class Resolver:
             try:
                 sock.sendmsg([reply], about, 0, sender)
             except OSError:
-                return  # whoever asked is gone, or does not read: datagrams get lost
+                return  # the client is gone or does not read: datagrams get lost
 
 
 def asked_at(about: list[Ancillary]) -> list[Ancillary]:
-    """What makes a reply come from the address that was asked."""
+    """The ancillary data that makes a reply come from the address that was asked."""
     if not about:
         return []
     level, kind, info = about[0]

@@ -1,32 +1,33 @@
-"""What a client speaks, by the first bytes it sends through a tunnel. Sans-io.
+"""Which protocol a client speaks, by the first bytes it sends through a tunnel. Sans-io.
 
 TLS and HTTP name a host of their own, which must be the one that was asked for; other protocols name none.
 
 Facts:
 - TLS is records: a kind, a version, a length. Clients write 3 for the major version; Go's server takes any
-  below 16, GnuTLS's any below 4. Servers pass over warnings and empty records before the hello (Go). What is
-  no hello as `tls_hello` reads it is then refused.
+  below 16, GnuTLS's any below 4. Servers skip warnings and empty records before the hello (Go). What is
+  no hello as `client_hello` reads it is then refused.
 - A hello of SSLv2 (`0x80` and up, a length, 1) is taken by OpenSSL and Java, and names no server.
-- What servers take for HTTP/1: a line that ends in `HTTP/` and a version, whatever its method; some pass over
-  empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
+- What servers take for HTTP/1: a line that ends in `HTTP/` and a version, with any method. Some skip empty
+  lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
   any number of zeros in its version (nginx), what Python calls white space between its words. Node takes
   `RTSP/1.0` and `ICE/1.0` for HTTP, Apache any word (`HttpProtocolOptions Unsafe`).
 - A bare CR ends a line for some servers (mini_httpd, thttpd), and so does NUL; both of these take the usual
   methods in small letters, and any third word for a version. busybox leaves every CR out. Python's
   `http.server` takes what comes before the end of the connection for a line.
 - HTTP/0.9 is a line without a version. Its path names no host, but nginx takes one from a whole target
-  (`GET http://host/`), with any scheme; Node reads headers behind it, whatever its method.
+  (`GET http://host/`), with any scheme; Node reads headers behind it, with any method.
 - HTTP/2 without TLS begins with the line `PRI * HTTP/2.0`; its host is compressed, so it cannot be compared.
 - Clients of other protocols may send a few letters and wait for an answer.
-- PostgreSQL's ask for TLS by eight bytes (SSLRequest; GSSENCRequest asks for Kerberos', and the other may
-  follow), and wait: only after the server's one byte the hello comes, or what they say in the clear.
-- A balancer may say to its server whose a connection is (the PROXY protocol), before TLS or HTTP: by a line,
-  `PROXY TCP4 ...` or `PROXY UNKNOWN` and whatever else, or by empty lines, NUL, CR LF, `QUIT` and numbers.
+- PostgreSQL's clients ask for TLS by eight bytes (SSLRequest; GSSENCRequest asks for Kerberos', and the other
+  may follow), and wait. Only after the server's one byte comes the hello, or what they send in the clear.
+- A load balancer may send its server the origin of a connection (the PROXY protocol), before TLS or HTTP: by
+  a line, `PROXY TCP4 ...` or `PROXY UNKNOWN` and more, or by empty lines, NUL, CR LF, `QUIT` and numbers.
 
-What this means for us: text is held until its first line is known, but only for a moment. Then it counts as
-what it would be if nothing followed (`as_it_is`). What passes before the line is over is still watched, and
-the connection ended as soon as a server could take what came for a request. Behind a request for TLS all
-begins anew; who does not wait for the answer to it is no such client, and counts as TLS without a hello.
+What this means for the gate: it holds text until the first line is known, but only for a moment. Then the
+text counts as what it would be if nothing followed (`as_it_is`). The gate still inspects what passes before
+the line is over, and ends the connection as soon as a server could take it for a request. Behind a request
+for TLS all begins anew. A client that does not wait for the answer to it is no such client, and counts as TLS
+without a hello.
 """
 
 import re
@@ -54,63 +55,63 @@ _METHOD_AND_TARGET = re.compile(
     rb"[A-Z][A-Z_-]* (/|\* ?$|[^ ]*://)|" + _METHODS + rb" ([^ ]*://|/[^ ]* [^ ])"
 )
 _LONG_TARGET = re.compile(_METHODS + rb" /[^ ]*$")
-"""Of the beginning of a line that is longer: there may be a third word."""
+"""Matches the start of a line that is longer than the start: there may be a third word."""
 _PROXY_LINES = (b"PROXY TC", b"PROXY UN")
 _PROXY_BLOCK = b"\0\r\nQUIT\n"
-"""Behind empty lines, which are passed over."""
+"""Follows empty lines, which are skipped."""
 _REQUESTS_FOR_TLS = (b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30")
 _LONGEST_START, _LONGEST_END = 1024, 64
 _AT_ONCE = 2048
-"""Bytes that are made plain at once: to do that with all of a line would keep other connections waiting."""
+"""Bytes that are normalised at once: more would keep other connections waiting."""
 
 
 class Protocol(Enum):
     TLS = "TLS"
     HTTP = "HTTP"
     PROXY = "PROXY"
-    """Somebody else's connection, it says; what it speaks comes behind that."""
+    """A PROXY-protocol header; the connection's own protocol follows it."""
     OTHER = "other"
 
 
 class FirstBytes:
-    """Takes bytes as they come, until it is known what they are."""
+    """Takes bytes as they come, until their protocol is known."""
 
     def __init__(self) -> None:
         self._unread = b""
-        """Bytes that may become TLS, or one of the starts that are no text."""
+        """Bytes that may become TLS, or one of the starts that are not text."""
         self._is_line = False
-        """It is neither, so its first line counts."""
+        """Whether it is neither, so that its first line counts."""
         self._line, self._without_cr = _FirstLine(), _FirstLine()
         self._last = b""
-        """The end of what came, with each CR where it was."""
+        """The end of what came, with each CR in its place."""
         self._length = 0
         self._is_text = True
         self.has_asked_for_tls = False
-        """As PostgreSQL's clients do, before the hello."""
+        """Whether the client asked for TLS before the hello, as PostgreSQL's do."""
         self.is_waiting = False
-        """For the answer to that; all that comes then begins anew."""
+        """Whether the client waits for the answer to that; what comes then begins anew."""
         self.protocol: Protocol | None = None
 
     @property
     def is_doubtful(self) -> bool:
-        """It may still be TLS or HTTP, and is worth holding for a moment."""
+        """Whether it may still be TLS or HTTP, and is to be held for a moment."""
         is_held = self._is_text and not self._is_a_start and not self.is_waiting
         return self.protocol is None and is_held and self._length <= _LONGEST_HELD
 
     @property
     def _is_a_start(self) -> bool:
-        """What came may become one of those, and no TLS."""
+        """Whether what came may become one of those starts, and not TLS."""
         return bool(self._unread) and self._unread[:1] == b"\0"
 
     @property
     def as_it_is(self) -> Protocol | None:
-        """What a server may take for whole, if no more comes than came by now."""
+        """What a server may take it for if nothing more comes."""
         if self.protocol is None and self._is_line and (self._line.is_http or self._without_cr.is_http):
             return Protocol.HTTP
         return self.protocol
 
     def feed(self, data: bytes) -> Protocol | None:
-        """None as long as it is not known."""
+        """The protocol; None while it is not known."""
         if self.protocol is None:
             self.protocol = self._look(data)
         return self.protocol
@@ -156,7 +157,7 @@ class FirstBytes:
 
 
 class _FirstLine:
-    """The two ends of a line that comes in pieces, however long it is."""
+    """The two ends of a line of any length that comes in pieces."""
 
     def __init__(self) -> None:
         self.start = self._end = b""
@@ -170,12 +171,12 @@ class _FirstLine:
 
     @property
     def is_http(self) -> bool:
-        """Whether it is, where it ends here."""
+        """Whether the line is HTTP if it ends here."""
         has_version = _VERSION_END.search(self._end) and _TWO_WORDS.match(self.start)
         return bool(_HTTP_END.search(self._end) or has_version or self._has_method_and_target)
 
     def is_http_before_cr(self, last: bytes) -> bool:
-        """Whether it is, where a CR or NUL ends it. `last` has those that came last."""
+        """Whether the line is HTTP if a CR or NUL ends it. `last` is its end with these in place."""
         has_version = _VERSION_CR.search(last) and _TWO_WORDS.match(self.start)
         return bool(_HTTP_CR.search(last) or has_version or self._has_method_and_target)
 
@@ -190,7 +191,7 @@ def _plain(line: bytes, blanks: re.Pattern[bytes] = _BLANKS) -> bytes:
 
 
 def _end_of(line: bytes, blanks: re.Pattern[bytes] = _BLANKS) -> bytes:
-    """The end of a plain line, for which most of a long one need not be looked at."""
+    """The end of a normalised line, without looking at most of a long one."""
     end, at = b"", len(line)
     while at > 0 and len(end) < _LONGEST_END:
         end = _plain(line[max(0, at - _AT_ONCE) : at] + end, blanks)

@@ -1,13 +1,14 @@
 """SOCKS 5 (RFC 1928, 1929) and SOCKS 4 and 4a, as far as a client that wants to connect needs it. Sans-io.
 
 Facts:
-- The first byte is the version. A SOCKS 5 client lists methods, gets one, maybe gives a name and a password,
-  and then says what it wants. A SOCKS 4 client says all at once.
+- The first byte is the version. A SOCKS 5 client lists methods, gets one, may send a name and a password,
+  and then sends its request. A SOCKS 4 client sends all at once.
 - SOCKS 4a: an address 0.0.0.x, x not 0, means that a name follows the user id.
 - A client may send on before it is answered; what follows its request is `rest`.
 
-What this means for us: whose a connection is, the warden has said, so any user name and password will do;
-only CONNECT exists; names are left as they were written, for `model.hosts.canonical`.
+What this means for the gate: the warden has already named the command that a connection belongs to. So any
+user name and password will do, and only CONNECT is supported. Names stay as they were written, for
+`model.hosts.canonical`.
 """
 
 import socket
@@ -31,14 +32,14 @@ class SocksReply(NamedTuple):
 
 
 class SocksRequest(NamedTuple):
-    """What the client wants; it waits for `granted` or `refused`."""
+    """The client's request; it waits for `granted` or `refused`."""
 
     host: str
     port: int
 
 
 class SocksRejection(NamedTuple):
-    """The client is told with these bytes that there is no going on."""
+    """Bytes that tell the client that its request is not supported."""
 
     data: bytes
     message: str
@@ -48,7 +49,7 @@ Event = SocksReply | SocksRequest | SocksRejection
 
 
 class SocksGreeting:
-    """Takes bytes as they come, until the client has said what it wants."""
+    """Takes bytes as they come, until the client has sent its request."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -57,7 +58,7 @@ class SocksGreeting:
         self.version = VERSION_5
 
     def feed(self, data: bytes) -> list[Event]:
-        """`Malformed` for what is no SOCKS."""
+        """Raises `Malformed` if the bytes are not SOCKS."""
         self._data += data
         events: list[Event] = []
         while not self._is_over and (event := self._step()) is not None:
@@ -68,7 +69,7 @@ class SocksGreeting:
 
     @property
     def rest(self) -> bytes:
-        """What the client sent behind its request."""
+        """What the client sent after its request."""
         return bytes(self._data)
 
     def granted(self) -> bytes:
@@ -94,7 +95,7 @@ class SocksGreeting:
         if self.version == VERSION_4:
             return self._request_4()
         if self.version != VERSION_5:
-            raise Malformed("this is no SOCKS")
+            raise Malformed("not a SOCKS request")
         if len(self._data) < 2 or len(self._data) < 2 + self._data[1]:
             return None
         methods = self._take(2 + self._data[1])[2:]
@@ -104,7 +105,7 @@ class SocksGreeting:
         if _OPEN in methods:
             self._step = self._request_5
             return SocksReply(bytes((5, _OPEN)))
-        return self._end(bytes((5, _NO_METHOD)), "the SOCKS client offers no method that is known here")
+        return self._end(bytes((5, _NO_METHOD)), "the SOCKS client offers no supported authentication method")
 
     def _credentials(self) -> Event | None:
         data = self._data
@@ -123,11 +124,11 @@ class SocksGreeting:
             return None
         version, command, _, kind, first = data[:5]
         if version != VERSION_5:
-            raise Malformed("the SOCKS request has another version than its greeting")
+            raise Malformed("the SOCKS request and its greeting have different versions")
         if command != _CONNECT:
-            return self._end(self._answer(_COMMAND_UNKNOWN), "SOCKS is for connecting here, and no more")
+            return self._end(self._answer(_COMMAND_UNKNOWN), "only the SOCKS command CONNECT is supported")
         if kind not in (_IPV4, _NAME, _IPV6):
-            return self._end(self._answer(_KIND_UNKNOWN), "the SOCKS request has an unknown kind of address")
+            return self._end(self._answer(_KIND_UNKNOWN), "the SOCKS request has an unknown address type")
         length = {_IPV4: 4, _NAME: 1 + first, _IPV6: 16}[kind]
         if len(data) < 4 + length + 2:
             return None
@@ -152,7 +153,7 @@ class SocksGreeting:
         command, port = self._data[1], int.from_bytes(self._data[2:4], "big")
         self._take(end + 1)
         if command != _CONNECT:
-            return self._end(self._answer(_COMMAND_UNKNOWN), "SOCKS is for connecting here, and no more")
+            return self._end(self._answer(_COMMAND_UNKNOWN), "only the SOCKS command CONNECT is supported")
         return self._ask(host, port)
 
     def _ask(self, host: str, port: int) -> SocksRequest:

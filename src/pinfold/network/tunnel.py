@@ -1,9 +1,10 @@
-"""What passes through a way once it is open: bytes, if the names agree.
+"""What passes through an open connection: bytes, if the host names agree.
 
-INVARIANT: nothing that names a host reaches a server other than the one that was asked for. TLS is let
-through by its hello, HTTP request by request, and whatever else names no host.
+INVARIANT: nothing that names a host reaches a server other than the one that was asked for. The gate checks
+TLS by its hello and HTTP request by request; other protocols name no host.
 
-The server may speak first (ssh, smtp): its bytes pass from the start, while the client's first ones are held.
+The server may speak first (ssh, smtp): its bytes pass from the start, while the gate holds the client's first
+ones.
 """
 
 import asyncio
@@ -26,27 +27,29 @@ _PIECE = 65536
 
 
 def name_mismatch(hello: ClientHello, connection: GateConnection) -> str:
-    """Why TLS may not go this way; empty if it may."""
+    """Why the names in a TLS hello forbid it; empty if they agree."""
     host, may_be_unnamed = connection.host, connection.ruling.unnamed_tls
     if hello.is_encrypted and not may_be_unnamed:
-        return f"the TLS hello to {host} hides a name (ECH), so it cannot be compared; switch ECH off"
+        return f"the TLS hello to {host} hides a server name (ECH), so it cannot be checked; turn ECH off"
     if hello.server_name is None:
-        # PostgreSQL's own clients before 14 say no name, and none is no other one.
+        # PostgreSQL's own clients before 14 send no name.
         if is_address(host) or may_be_unnamed or connection.has_asked_for_tls:
             return ""
-        return f"the TLS hello to {host} names no server, so it cannot be compared; send the server name"
+        return (
+            f"the TLS hello to {host} has no server name (SNI), so it cannot be checked; send the server name"
+        )
     try:
         name = canonical(hello.server_name)
     except ValueError as error:
-        return f"the TLS hello to {host} names no host: {error}"
-    return "" if is_same(name, host) else f"the TLS hello names {name}, and the connection is to {host}"
+        return f"the TLS hello to {host} has an invalid server name: {error}"
+    return "" if is_same(name, host) else f"the TLS hello names {name}, but the connection is to {host}"
 
 
 async def pass_bytes(
     connection: GateConnection, first: bytes, limits: GateLimits, down: SocketPump | None = None
 ) -> None:
     """Preconditions: both sockets are there. `first` is what the client sent already; `down` moves the
-    server's bytes, if somebody began with it."""
+    server's bytes, if it has begun already."""
     if connection.via:
         await _pass_requests(connection, first, limits)
         return
@@ -68,7 +71,7 @@ async def pass_bytes(
             up.start()
             connection.ended = await run([up, down], limits)
     except OSError:
-        connection.ended = "it broke off"
+        connection.ended = "the connection broke"
     finally:
         down.stop()
         up.stop()
@@ -79,7 +82,7 @@ async def pass_bytes(
 
 
 async def _pass_requests(connection: GateConnection, first: bytes, limits: GateLimits) -> None:
-    """The server is a proxy. INVARIANT: it gets nothing of the client's but requests that were checked."""
+    """Passes requests to a proxy. INVARIANT: it gets nothing from the client but checked requests."""
     layer = HttpLayer(HttpTarget(connection.host, connection.port), connection.via)
     await HttpForward(connection, layer).run(layer.from_client(first) if first else (), limits)
 
@@ -87,7 +90,7 @@ async def _pass_requests(connection: GateConnection, first: bytes, limits: GateL
 async def _inspect(
     connection: GateConnection, data: bytes, limits: GateLimits, up: SocketPump, down: SocketPump
 ) -> tuple[Protocol | None, bytes]:
-    """Reads until it is known what the client speaks; what of it is still held."""
+    """Reads until the client's protocol is known; returns it with the bytes that are still held."""
     first, held, has_passed = FirstBytes(), b"", False
     has_paused = False
     while True:
@@ -119,11 +122,13 @@ async def _inspect(
         piece = await _next_piece(connection.client, limits.pause if held else limits.idle, down)
         data, has_paused = piece or b"", piece is None
         if has_paused and not held:
-            connection.ended = f"nothing came for {limits.idle:g} seconds"
+            connection.ended = f"no data for {limits.idle:g} seconds"
             return None, b""
         if piece == b"":
             if first.as_it_is is Protocol.HTTP:
-                connection.refuse(_mismatch(f"a request to {connection.host} ends within its first line"))
+                connection.refuse(
+                    _mismatch(f"a request to {connection.host} ends before the end of its first line")
+                )
             return None, held
 
 
@@ -140,7 +145,7 @@ async def _let_through(connection: GateConnection, held: bytes, limits: GateLimi
 
 
 async def _next_piece(client: socket.socket, patience: float, down: SocketPump) -> bytes | None:
-    """The client's next bytes, none at its end; None if they do not come in time."""
+    """The client's next bytes, empty at its end; None if they do not come in time."""
     while True:
         before = down.moved
         try:
@@ -155,7 +160,7 @@ async def _next_piece(client: socket.socket, patience: float, down: SocketPump) 
 
 
 async def _hello(connection: GateConnection, held: bytes, limits: GateLimits, up: SocketPump) -> bytes:
-    """Reads the whole TLS hello and judges it; what was read beyond `held`."""
+    """Reads the whole TLS hello and judges it; returns what it read beyond `held`."""
     reader, data, more = HelloReader(), held, b""
     loop = asyncio.get_running_loop()
     try:
@@ -163,10 +168,10 @@ async def _hello(connection: GateConnection, held: bytes, limits: GateLimits, up
             while (hello := reader.feed(data)) is None:
                 data = await loop.sock_recv(connection.client, _PIECE)
                 if not data:
-                    raise Malformed("the TLS hello ends too early")
+                    raise Malformed("the TLS hello is incomplete")
                 more += data
     except (Malformed, TimeoutError) as error:
-        connection.refuse(broken_hello_refusal(connection, f"{error}" or "it took too long"))
+        connection.refuse(broken_hello_refusal(connection, f"{error}" or "it did not come in time"))
         return more
 
     def refuse(refusal: Refusal) -> bool:
@@ -185,7 +190,7 @@ async def _hello(connection: GateConnection, held: bytes, limits: GateLimits, up
 def watch_second_hello(
     second: SecondHello, connection: GateConnection, up: SocketPump, refuse: Callable[[Refusal], bool]
 ) -> bool:
-    """Has the client's bytes behind a hello looked at for a second one; whether those that came may pass."""
+    """Inspects the client's bytes behind a hello for a second one; whether those so far may pass."""
 
     def inspect(data: bytes) -> bool:
         try:
@@ -200,18 +205,18 @@ def watch_second_hello(
 
 
 def judge_hello(hello: ClientHello, connection: GateConnection) -> Refusal | None:
-    """Why TLS may not go this way; None if it may."""
+    """Why TLS may not pass; None if it may."""
     said = name_mismatch(hello, connection)
     return _mismatch(said) if said else None
 
 
 def split_start_refusal(connection: GateConnection) -> Refusal:
-    return _mismatch(f"the first bytes to {connection.host} came in pieces, so they could not be checked")
+    return _mismatch(f"the first bytes to {connection.host} came in pieces, so they cannot be checked")
 
 
 def proxy_header_refusal(connection: GateConnection) -> Refusal:
     return _mismatch(
-        f"it says to {connection.host} whose connection it is (PROXY), so what follows cannot be checked"
+        f"a PROXY-protocol header was sent to {connection.host}; the connection cannot be inspected"
     )
 
 

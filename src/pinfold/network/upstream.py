@@ -1,12 +1,12 @@
-"""The proxy that a company has between its people and the world: all goes on through it.
+"""A company's proxy, through which the gate reaches the outside.
 
-By CONNECT, but for plain HTTP: its requests go as they are, with their whole target, since many proxies allow
-CONNECT to port 443 alone. A program that knows no proxy has said nothing yet when its connection is made: to
-port 80 that is by CONNECT too, and where it is refused, for requests alone.
+The gate uses CONNECT, except for plain HTTP: it sends such requests with their whole target, since many
+proxies allow CONNECT to port 443 alone. A program that knows no proxy has sent nothing yet when its
+connection is made. So port 80 begins with CONNECT too; where the proxy refuses that, it gets requests alone.
 
-Facts about the variables: there is no standard. Names in lower case are understood by all, in upper case by
-most; what follows `no_proxy` is a list of names, each with all that is below it, addresses and networks, by
-some with a port; `*` is everything.
+Facts about the variables: there is no standard. All programs understand names in lower case, most in upper
+case. `no_proxy` lists names, each with all subdomains, addresses and networks, for some programs with a
+port; `*` is everything.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from pinfold.model.hosts import is_address
 
 LONGEST_HEAD = 16384
 _NO_TUNNEL = (b"400", b"403", b"405", b"501")
-"""What proxies say to a CONNECT that they never do, whatever the host."""
+"""The statuses of proxies that refuse CONNECT to every host."""
 _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})([ \r]|$)")
 _PAGE = re.compile(rb"\r\n(Content-Length:[ \t]*0*[1-9]|Transfer-Encoding:)", re.IGNORECASE)
-"""Headers that no tunnel has: what follows them is the proxy's."""
+"""Headers that no tunnel has: what follows them comes from the proxy."""
 
 
 class UpstreamProxy(NamedTuple):
-    """A proxy between us and every host: its requests say the whole target."""
+    """A proxy between the gate and every host. Requests to it have the whole target."""
 
     authorization: bytes = b""
-    """What it knows us by; empty if it asks for nothing."""
+    """The value of Proxy-Authorization; empty if it wants none."""
 
 
 class Upstream(NamedTuple):
@@ -41,19 +41,19 @@ class Upstream(NamedTuple):
     user: str = ""
     password: str = ""
     direct: Sequence[str] = ()
-    """Hosts that are reached without it, as `no_proxy` has them."""
+    """Hosts that are reached without it, as in `no_proxy`."""
     trouble: str = ""
-    """Why it cannot be used; then no host is reached but the direct ones."""
+    """Why it cannot be used, if so. Then only the direct hosts can be reached."""
 
     @property
     def via(self) -> UpstreamProxy:
-        """What its requests have to say."""
+        """The proxy as requests need to know it."""
         if not self.user:
             return UpstreamProxy()
         return UpstreamProxy(b"Basic " + b64encode(f"{self.user}:{self.password}".encode()))
 
     def is_used_for(self, host: str, port: int) -> bool:
-        """Whether a canonical host is reached by it."""
+        """Whether a canonical host is reached through it."""
         return not any(_covers(entry, host, port) for entry in self.direct)
 
 
@@ -76,16 +76,16 @@ def choose(setting: str, environ: Mapping[str, str]) -> Upstream | None:
 
 
 def _parse(text: str, credentials: str) -> Upstream:
-    """Never says more of a text than its scheme: the rest may be a password."""
+    """Parses a proxy's address. Errors show only its scheme: the rest may be a password."""
     try:
         url = urlsplit(text if "://" in text else f"http://{text}")
         host, port = url.hostname or "", url.port or 80
     except ValueError:
-        return Upstream("", 0, trouble="the proxy that is to be used has no readable address")
+        return Upstream("", 0, trouble="the address of the configured proxy cannot be parsed")
     if url.scheme != "http" or not host:
         kind = url.scheme if url.scheme.isalnum() else "another"
         return Upstream(
-            host, port, trouble=f"a proxy of the kind `{kind}` cannot be used; write `http://HOST:PORT`"
+            host, port, trouble=f"a proxy with the scheme `{kind}` is not supported; write `http://HOST:PORT`"
         )
     user, _, password = credentials.partition(":")
     if url.username is not None:
@@ -115,11 +115,11 @@ def _covers_address(entry: str, host: str) -> bool:
 
 
 class UpstreamError(Exception):
-    """The proxy will not; its text is one line."""
+    """The proxy refuses; the text is one line."""
 
 
 class TunnelRefusedError(UpstreamError):
-    """It will not by CONNECT, whoever asks."""
+    """The proxy refuses CONNECT in general."""
 
 
 def connect_request(upstream: Upstream, host: str, port: int) -> bytes:
@@ -131,32 +131,32 @@ def connect_request(upstream: Upstream, host: str, port: int) -> bytes:
 
 
 def read_answer(data: bytes) -> bytes | None:
-    """What follows a head that says yes; None as long as it is not whole."""
+    """What follows the head of a positive answer; None until the head is complete. Raises UpstreamError."""
     head, end, rest = data.partition(_END)
     if not end:
         if len(data) > LONGEST_HEAD:
-            raise UpstreamError("its answer has no end")
+            raise UpstreamError("the head of its answer is too long")
         return None
     status = _STATUS.match(head)
     if not status:
-        raise UpstreamError("it does not answer in HTTP")
+        raise UpstreamError("its answer is not HTTP")
     if not status[1].startswith(b"2"):
         refused = TunnelRefusedError if status[1] in _NO_TUNNEL else UpstreamError
-        # Not in its own words: it may repeat what it was told.
-        raise refused(f"it answers CONNECT with the status {status[1].decode()}")
+        # Not in its own words: the proxy may repeat what it was sent.
+        raise refused(f"it answered CONNECT with the status {status[1].decode()}")
     if _PAGE.search(head):
-        raise UpstreamError("it answers CONNECT with a page")
+        raise UpstreamError("it answered CONNECT with a page")
     return rest
 
 
 async def open_tunnel(sock: socket.socket, upstream: Upstream, host: str, port: int) -> bytes:
-    """Makes a connection to a proxy one to a host; what the host sent at once."""
+    """Turns a connection to a proxy into one to a host; what the host sent at once."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(sock, connect_request(upstream, host, port))
     data = b""
     while (rest := read_answer(data)) is None:
         piece = await loop.sock_recv(sock, LONGEST_HEAD)
         if not piece:
-            raise UpstreamError("it hung up")
+            raise UpstreamError("it closed the connection")
         data += piece
     return rest

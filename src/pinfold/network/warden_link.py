@@ -1,7 +1,7 @@
-"""A pen, as the gate sees it: its warden has connections opened, and hands over the programs' sides of them.
+"""The gate's link to a pen's warden, which has connections opened and hands over the programs' sides.
 
-Everything that comes from a pen comes through its warden, which no program of the pen can speak for: so the
-tag of each connection is true, and says which pen and which command it belongs to.
+All messages of a pen come through its warden, and no program of the pen can imitate it. So the tag of each
+connection is true: it names the pen and the command that the connection belongs to.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from pinfold.network.limits import GateLimits
 from pinfold.network.refusal import Refusal
 
 AT_ONCE = 64
-"""How many messages are read before others have their turn."""
+"""How many messages are read before other tasks run."""
 
 
 class WardenLink:
@@ -89,7 +89,7 @@ class WardenLink:
             self._send(GateAnswer(request.number, 0, connection.host))
 
     def _send(self, answer: GateAnswer) -> None:
-        # A warden that does not read for thousands of answers is none: what waits for it is dropped later.
+        # A warden that leaves thousands of answers unread is broken; its connections are dropped later.
         with suppress(OSError):
             self._warden.send(answer.encoded())
 
@@ -102,7 +102,7 @@ class WardenLink:
             self._gate.drop(connection)
 
     def close(self) -> None:
-        """The pen has ended; what is open goes on to its end, and nothing more is opened."""
+        """The pen has ended: open connections go on to their end, and no new ones are opened."""
         if self._warden.fileno() < 0:
             return
         self._loop.remove_reader(self._warden)

@@ -1,8 +1,8 @@
-"""How many different names below one wildcard are reached. Knows no clock: the time comes in.
+"""How many different names below one wildcard commands may reach. Knows no clock: the caller passes the time.
 
-A name that is looked up is a packet, and below `*.example.com` a program chooses its text: whoever answers
-for that domain reads it there. So each name that was not seen before takes from a store that fills up slowly.
-All gates of a user share one file, so that another session has no other store.
+A name that is looked up is a packet, and below `*.example.com` a program chooses its text: the owner of that
+domain reads it there. So each new name uses up a part of a budget that refills slowly. All gates of a user
+share one file, so that another session has no other budget.
 """
 
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 EACH = 2.0
-"""Seconds until there is one more."""
+"""Seconds until the budget grows by one name."""
 MOST_SEEN = 4096
-"""Names that are remembered for each rule; those beyond the newest are new again."""
+"""The newest names that are remembered for each rule; older ones count as new again."""
 PATIENCE = 1.0
-"""Seconds that other gates may keep the file."""
+"""Seconds to wait while another gate has the file locked."""
 _TABLES = """
 create table if not exists stores (rule text primary key, room real, at real);
 create table if not exists names (rule text, name text, primary key (rule, name));
@@ -29,7 +29,7 @@ class WildcardBudget:
         self._seen: set[tuple[str, str]] = set()
         self._file: sqlite3.Connection | None = None
         self.trouble = ""
-        """Why no name could be counted, and what helps, where it was that."""
+        """Why names cannot be counted, and what helps; empty while they can."""
 
     def has_room(self, rule: str, name: str, now: float) -> bool:
         """Whether a canonical name that a rule allows may be looked up; it counts from then on."""
@@ -41,9 +41,8 @@ class WildcardBudget:
             has_room = self._takes(rule, name, now)
         except sqlite3.Error as error:
             self._file = None
-            self.trouble = (
-                f"names cannot be counted in {self._path} ({error}); remove that file, or free its disk"
-            )
+            said = f"names cannot be counted in {self._path}: {error}"
+            self.trouble = f"{said}; remove that file, or free space on its disk"
             return False
         self.trouble = ""
         if has_room and len(self._seen) < MOST_SEEN:
@@ -60,7 +59,7 @@ class WildcardBudget:
             room, at = row or (float(self._at_once), now)
             room = min(float(self._at_once), room + max(0.0, now - at) / self._each)
             if room < 1:
-                return False  # nothing is written: the disk would be waited for, by all connections
+                return False  # without writing: all connections would wait for the disk
             file.execute("replace into stores values (?, ?, ?)", (rule, room - 1, now))
             file.execute("insert into names values (?, ?)", (rule, name))
             file.execute(

@@ -119,15 +119,19 @@ def what_is_refused_after_connect_is_told(_: Machine) -> None:
     with pages(True) as secure, pages(False) as plain, opened() as session:
         for port, sent, said in (
             (secure, hello, "the TLS hello names evil.test, and the connection is to a.test"),
-            (secure, made_hello(), "names no server"),
-            (secure, made_hello((0, server_name(b"a.test")), (0xFE0D, b"x")), "hides a name (ECH)"),
+            (secure, made_hello(), "has no server name"),
+            (secure, made_hello((0, server_name(b"a.test")), (0xFE0D, b"x")), "hides a server name (ECH)"),
             (secure, hello[:1] + b"\2" + hello[2:], "its record has the major version 2"),
             (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is one of SSLv2"),
             (plain, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2 without TLS to a.test cannot be checked"),
             (plain, b"GET /\r\n", "does not begin with a line"),
             (plain, b"GET / RTSP/1.0\r\nHost: evil.test\r\n\r\n", "does not begin with a line"),
             (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host of the request is another"),
-            (plain, b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n", "it says to a.test whose connection it is"),
+            (
+                plain,
+                b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n",
+                "a PROXY-protocol header was sent to a.test",
+            ),
         ):
             result = session.run(python(SENDS, "a.test", port, sent.hex()))
             assert result.exit_code == 0, result.stderr
@@ -842,7 +846,7 @@ def what_a_command_did_not_wait_for_was_refused_it(_: Machine) -> None:
             Path("asked").touch()
             result = execution.wait()
             Path("asked").unlink()
-            told = [(each.path, "did not wait" in each.why) for each in result.violations]
+            told = [(each.path, "stopped waiting" in each.why) for each in result.violations]
             assert told == [(where, True)], (line, result.stderr, result.violations)
         assert [entry.data["host"] for entry in connections()] == ["a.test", "b.test", "c.test"]
         person.go.set()
