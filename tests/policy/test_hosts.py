@@ -250,7 +250,7 @@ def test_connect(
 )
 def test_some_patterns_only_deny(text: str) -> None:
     require_pattern(text, "network.deny")
-    with pytest.raises(ValueError, match=r"`network.access|anybody"):
+    with pytest.raises(ValueError, match=r"`network.access|anyone"):
         require_pattern(text, "network.allow")
 
 

@@ -1,4 +1,4 @@
-"""A command line with everything that bears on it, worked out once for all steps."""
+"""A command line with the facts that the steps need, each computed once."""
 
 from enum import IntEnum
 from functools import cached_property
@@ -15,7 +15,7 @@ from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.operand_paths import working_directories
 from pinfold.policy.rules import covering_rule, goes_by_its_name, names, writes_somewhere
 
-# Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
+# Builtins that have the same effect inside and outside the sandbox: they need no exclusion of their own.
 NEUTRAL = frozenset({"cd", "true", ":"})
 
 
@@ -31,7 +31,7 @@ class EffectivePolicy(Struct, frozen=True):
 
 
 class CommandContext:
-    """One `RunCommand` before the steps."""
+    """One `RunCommand` as the steps see it: request, settings, facts, and what follows from them."""
 
     def __init__(self, request: RunCommand, settings: Settings, facts: Facts) -> None:
         self.request = request
@@ -65,7 +65,8 @@ class CommandContext:
 
     @property
     def _is_mcp_cli(self) -> bool:
-        """As in Claude Code: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
+        """Whether the line is `mcp-cli` and `mcp.cli` is on. As in Claude Code, it does not work in the
+        sandbox."""
         programs = {part.program for part in self.script.commands}
         return self.settings.mcp.cli and programs == {"mcp-cli"}
 
@@ -85,14 +86,15 @@ class CommandContext:
 
     @cached_property
     def is_excluded(self) -> bool:
-        """Whether an exclusion takes every part of the line out of the fence."""
+        """Whether exclusions let every part of the line run outside the sandbox."""
         parts = self.script.commands
         known = bool(parts) and not self.script.problem and not self.script.unknowns
         excluded = [self._exclusion(part) for part in parts]
         return known and all(excluded) and any(part is not _Exclusion.NEUTRAL for part in excluded)
 
     def _exclusion(self, part: Command) -> "_Exclusion":
-        """An exclusion says where a program runs. What redirects it or writes besides is not part of it."""
+        """How an exclusion applies to a part. It names a program, so it covers no redirection and no other
+        write."""
         if writes_somewhere(part) or any(not hazard.option for hazard in part.hazards):
             return _Exclusion.NO
         if goes_by_its_name(part) and (part.program in NEUTRAL or Trait.TRANSPARENT in part.traits):
@@ -106,14 +108,14 @@ class CommandContext:
 
     @cached_property
     def is_sandboxed(self) -> bool:
-        """Whether the line runs inside the fence, if it runs."""
+        """Whether the line runs in the sandbox, if it runs."""
         if not self.wants_sandbox or self.is_blank:
             return False
         return not self.facts.sandbox_trouble or self.settings.sandbox.if_unavailable is IfUnavailable.REFUSE
 
     @property
     def runs_freely(self) -> bool:
-        """Inside the fence, with nothing to ask."""
+        """Whether the line runs in the sandbox without a question."""
         return self.wants_sandbox and not self.facts.sandbox_trouble and self.settings.sandbox.auto_allow
 
     @cached_property
@@ -135,20 +137,23 @@ class CommandContext:
 
     @cached_property
     def _permissive(self) -> dict[str, list[Rule]]:
-        """Allow and safe rules by their first word: there are many, and few of them speak of a program."""
+        """Allow and safe rules by their first word: of many rules, few are about one program."""
         rules: dict[str, list[Rule]] = {}
         for rule in (*self.settings.commands.allow, *self.settings.commands.safe):
             rules.setdefault(rule.shape.words[0], []).append(rule)
         return rules
 
     def shadowing_file(self, part: Command) -> str:
-        """Where PATH finds its program, if a command may have put it there. Inside the fence that harms
-        nobody; outside, who gives such a path is asked, too."""
+        """The file that PATH finds for its program, if a command may have put it there; empty if not.
+
+        Inside the sandbox such a file does no harm. Outside it, a path in the command is judged the same way.
+        """
         name = part.words[0].literal if part.words else None
         return "" if self.is_sandboxed or not name or "/" in name else self.facts.shadow(name)
 
     def git_helpers(self, part: Command) -> tuple[str, ...]:
-        """What the repository would make git run on the way; inside the fence that is the kernel's matter."""
+        """Programs that the repository's configuration would make git run; in the sandbox the kernel confines
+        them."""
         if part.program != "git" or self.is_sandboxed:
             return ()
         directories = working_directories(part, self.facts_for(part))
@@ -157,14 +162,14 @@ class CommandContext:
         return tuple(key for directory in directories for key in self._helpers_in(directory))
 
     def _helpers_in(self, directory: str) -> tuple[str, ...]:
-        """Asked once for each directory: the whole working tree is looked through."""
+        """The helpers of one directory, found once: the search reads the whole working tree."""
         if directory not in self._helpers:
             self.facts.deadline.require_time()
             self._helpers[directory] = self.facts.files.git_helpers(directory)
         return self._helpers[directory]
 
     def facts_for(self, part: Command) -> Facts:
-        """The facts as they are for one command, after what the others of the line have linked and moved."""
+        """The facts for one command, after other commands of the line have made links and moved files."""
         names = self._unsettled.get(id(part))
         return replace(self.facts, unsettled=names) if names else self.facts
 

@@ -1,4 +1,7 @@
-"""Whether a connection to a host may be made. The order is malformed, denied, allowed, then the setting."""
+"""Decides whether a command may connect to a host.
+
+The order is: malformed, denied, network off, person wanted, allowed, special address, `network.access`.
+"""
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
@@ -11,13 +14,13 @@ from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 
 def judge_connect(request: Connect, settings: Settings, facts: Facts) -> Decision:
-    """Whether a connection to this host and port may be made."""
+    """The decision about a connection to this host and port."""
     reason = reason_of(request, settings)
     return Decision(reason.verdict, (reason,), sandboxed=False, policy=facts.policy)
 
 
 def reason_of(request: Connect, settings: Settings) -> Reason:
-    """What decides about it."""
+    """The reason that decides about this host and port."""
     try:
         host = canonical(request.host)
     except ValueError as error:
@@ -86,5 +89,5 @@ def _naming(host: str, port: int) -> str:
 
 
 def _where(host: str, port: int) -> str:
-    """Who asks for a name alone has no port in mind."""
+    """The host with its port; a request for a name alone has no port to show."""
     return str(Pattern(host, None if port == ANY_OTHER_PORT else port))

@@ -1,10 +1,10 @@
 """The decision: a request becomes allow, ask or deny, and says why.
 
-Read `STEPS` from top to bottom: the first step that says anything decides. Every deny stands before
-any ask, so an ask never ends the search for a deny. `spec/reference.py` says the same in a hundred
-plain lines, and a test holds the two against each other.
+Read `STEPS` from top to bottom: the first step that returns reasons decides. Every deny comes before any
+ask, so an ask never ends the search for a deny. `spec/reference.py` specifies the order in a hundred plain
+lines, and a test compares the two.
 
-This is pure: the clock, the disk, hooks and processes are known here only as `Facts`.
+`decide` is pure: the clock, the disk, hooks and processes reach it only as `Facts`.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ from pinfold.policy.reasons import too_late
 from pinfold.policy.rules import writes_somewhere
 
 STEPS: tuple[Callable[[CommandContext], steps.Reasons], ...] = (
-    # What is refused, whoever asks.
+    # Denied for every request.
     steps.nul,
     steps.late,
     steps.denied,
     steps.no_fence,
-    # What a person must see, whatever the rules say.
+    # A person must answer, with any rules.
     steps.too_long,
     steps.ruinous,
     steps.bypass,
@@ -39,7 +39,7 @@ STEPS: tuple[Callable[[CommandContext], steps.Reasons], ...] = (
     steps.superuser,
     steps.person_wanted,
     steps.asked_by_hook,
-    # What the rules say.
+    # The rules and the modes.
     steps.unparsed,
     steps.ask_rules,
     steps.nothing_to_run,
@@ -53,12 +53,12 @@ STEPS: tuple[Callable[[CommandContext], steps.Reasons], ...] = (
     steps.otherwise,
 )
 
-# The questions that an entry in the allowlist would have answered.
+# Questions that an allowlist entry would have avoided.
 LIFTED_BY_THE_ALLOWLIST = (steps.empty_allowlist, steps.otherwise)
 
 
 def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
-    """What is to be done about a request. Total: every input has an answer."""
+    """The decision about a request. Total: every input gets one."""
     match request:
         case RunCommand():
             decision = _decide_command(CommandContext(request, settings, facts))

@@ -1,4 +1,4 @@
-"""What a policy gets from the workspace it is for. Every face uses this one enrichment."""
+"""Adds the workspace to a policy: its folders and ignore files. The CLI, hooks and servers all use this."""
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ def enrich(policy: SandboxPolicy, roots: tuple[str, ...], mapping: IgnoreMapping
 
 
 def with_workspace(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
-    """Several folders are all writable under `workspace-write`; a single one is so by itself."""
+    """The policy with several folders writable under `workspace-write`; a single one already is."""
     if policy.type is not PolicyType.WORKSPACE_READWRITE or len(roots) <= 1:
         return policy
     writable = dict.fromkeys((*policy.additional_readwrite_paths, *roots))
@@ -19,7 +19,7 @@ def with_workspace(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPoli
 
 
 def with_ignore_mapping(policy: SandboxPolicy, mapping: IgnoreMapping) -> SandboxPolicy:
-    """What the ignore files name is hidden, except where there is no fence to hide it."""
+    """The policy with files hidden that ignore files name, unless there is no sandbox to hide them."""
     if policy.type is PolicyType.INSECURE_NONE or not mapping:
         return policy
     # Imported here: most workspaces have no ignore files, and every start would pay for the matcher.

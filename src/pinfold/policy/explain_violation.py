@@ -1,6 +1,6 @@
-"""A refusal in full: which setting stands behind it, where that is written, and what would allow it. Pure.
+"""Explains a violation: which setting caused it, where that is written, and what would allow it. Pure.
 
-`violations.ignore` hides reports, never records.
+`violations.ignore` hides violations from reports, never from the journal.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,11 +35,11 @@ LISTENS_OUTSIDE = "but a program outside the sandbox does"
 ANSWER_YES = "answer yes when pinfold asks"
 USE_WORKSPACE_WRITE = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
-"""Calls that a file's own path is enough for, if it is there."""
+"""Calls for which a grant of the file's own path is enough, if the file exists."""
 
 
 class _Writing(NamedTuple):
-    """What is known of a path that was to be written."""
+    """What `_write_remedy` needs to know about a path that a command tried to write."""
 
     granted: tuple[str, ...]
     home: str
@@ -59,12 +59,11 @@ def explained(
     own: Callable[[], tuple[str, ...]] = tuple,
     is_git_file: Callable[[str], bool] = lambda _: False,
 ) -> Violation:
-    """The same with its command, where its rule is written, and what would allow it.
+    """The violation with its command, the origin of its rule, and what would allow it.
 
-    `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists;
-    `may_write`, whether the user could change it without a fence; `own`, what pinfold itself obeys and runs;
-    `is_gits`, whether a path outside of the roots is open once git's writes are.
-    """
+    `policy` and `roots` say what hides a path that a command tried to read; `is_there`, whether a path
+    exists; `may_write`, whether the user could change it without a sandbox; `own`, the files that pinfold
+    reads and runs; `is_gits`, whether a path outside of the roots is open once git's writes are."""
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if violation.operation.startswith(AGENT):
@@ -97,7 +96,7 @@ def explained(
 
 
 def _waits_for_git_writes(violation: Violation, policy: SandboxPolicy) -> bool:
-    """Whether their being blocked may be all that is in the way; what a person said no to is told as that."""
+    """Whether blocked git writes may be the only reason. A no from a person is reported as that instead."""
     is_closed = policy.type is PolicyType.WORKSPACE_READWRITE and bool(policy.block_git_writes)
     return is_closed and violation.grantable and not (violation.rule or violation.answered)
 
@@ -105,7 +104,7 @@ def _waits_for_git_writes(violation: Violation, policy: SandboxPolicy) -> bool:
 def _of_hidden(
     violation: Violation, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]
 ) -> Violation:
-    """With what hides it."""
+    """The violation with the rule that hides the path."""
     rule = hidden_by(violation.path, policy, roots) or ""
     found = hiding_rule(violation.path, rule, settings, policy, roots)
     where = f"`{found.rule}` of {found.origin}" if rule is HiddenBy.IGNORE_FILES else str(found.origin or "")
@@ -142,7 +141,7 @@ def _origin_and_remedy(violation: Violation, settings: Settings, writing: _Writi
 
 
 def _write_remedy(violation: Violation, writing: _Writing) -> str:
-    """Nobody is told to open their whole home for one name in it, nor what is not theirs to write."""
+    """What would allow this write. Never the whole home for one name in it, nor files of other users."""
     path = violation.path
     where = writable_place(violation.operation, path, writing.is_there)
     if violation.code is ViolationCode.NEVER or not writing.may_write(where):
@@ -177,8 +176,10 @@ def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
 
 
 def _host_remedy(settings: Settings) -> str:
-    """Nothing where there is a network: the gate names the list that would help. Where it names none, the
-    host was let through, by a list or a person; it is not there, or does not answer."""
+    """The remedy if the network is off; empty if it is on, since the gate names the list that would help.
+
+    If the gate names no list, a list or a person allowed the host, but it does not exist or does not answer.
+    """
     return ASK_FOR_HOSTS if settings.network.access is NetworkAccess.NONE else ""
 
 
@@ -190,8 +191,10 @@ def _lending_remedy(violation: Violation, settings: Settings) -> str:
 def drop_closed_ports(
     violations: Iterable[Violation], is_heard: Callable[[int], bool]
 ) -> Iterator[Violation]:
-    """The same without connects to a loopback where nobody listens, unless they may have meant the machine's:
-    `is_heard` tells of a port whether somebody listens there."""
+    """The violations without connects to a loopback port on which nothing listens.
+
+    A connect stays if `is_heard` finds a listener on that port outside the sandbox: it may have meant that.
+    """
     for each in violations:
         if each.code is not ViolationCode.UNHEARD:
             yield each
@@ -206,8 +209,11 @@ def _host(target: str) -> str:
 def sufficient_policy(
     violations: Iterable[Violation], is_there: Callable[[str], bool]
 ) -> SandboxPolicy | None:
-    """The least that a policy would have to add for nothing of this to be refused; None if that would not be
-    enough, or there is nothing. `is_there` tells whether a path exists: a new name needs its directory."""
+    """The smallest additions to a policy that would allow all of these; None if there are none, or not
+    enough.
+
+    `is_there` says whether a path exists: to create a name, a command needs its directory.
+    """
     paths: list[str] = []
     hosts: list[str] = []
     sockets: list[str] = []
@@ -238,12 +244,12 @@ def sufficient_policy(
 
 
 def writable_place(operation: str, path: str, is_there: Callable[[str], bool]) -> str:
-    """The least that has to be writable for a call to be let through: what it changes, or its directory."""
+    """The smallest path whose grant would allow a call: the file that it changes, or its directory."""
     return path if operation in IN_PLACE and is_there(path) else dirname(path)
 
 
 def is_ignored(violation: Violation, settings: Settings, commands: Iterable[str]) -> bool:
-    """Whether the settings say not to report it. `commands` are the line's simple commands."""
+    """Whether `violations.ignore` says not to report it. `commands` are the line's simple commands."""
     texts = tuple(commands)
     return any(
         _names(entry, violation)
@@ -258,7 +264,7 @@ def _starts(command: str, words: str) -> bool:
 
 
 def _names(entry: str, violation: Violation) -> bool:
-    """A path and what lies in it, a host with or without its port, or a pattern of either."""
+    """Whether an entry matches: a path or a directory above it, a host with or without port, or a pattern."""
     path = violation.path
     if entry.startswith("/") and contains(entry, path):
         return True

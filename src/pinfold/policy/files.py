@@ -1,7 +1,6 @@
-"""The agent's file tools: may this path be read or written?
+"""Decides about the agent's file tools: may this path be read or written?
 
-Hidden is denied, since for an agent such a path does not exist; what is merely out of the way is a
-person's to decide.
+A hidden path is denied, since for an agent it does not exist. About other unusual paths a person decides.
 """
 
 from posixpath import normpath
@@ -71,7 +70,7 @@ def _malformed(path: str) -> Reason | None:
 
 
 def _process_own(written: str, facts: Facts) -> Reason | None:
-    """`/proc/self` is the process that opens it: here Pinfold's own, never the agent's."""
+    """`/proc/self` is the process that opens it: here Pinfold's own process, never the agent's."""
     path = absolute(written, facts)
     if not (is_own_process(path) or facts.files.is_process_own(path)):
         return None
@@ -80,7 +79,7 @@ def _process_own(written: str, facts: Facts) -> Reason | None:
 
 
 def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
-    """Judged both as it is written and where it leads: a link must not take a path out of hiding."""
+    """Checks the path as written and the path after links: a link must not reveal a hidden file."""
     for place in (path, normpath(absolute(written, facts))):
         pattern = hidden_by(place, facts.policy, facts.roots)
         if pattern and not is_hidden_env_file(place, pattern, facts.policy):
@@ -98,7 +97,7 @@ def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason
 
 
 def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
-    """Looked for behind every deny: a person may say yes to it."""
+    """Checked after every deny, since a person may allow it."""
     for place in (path, normpath(absolute(written, facts))):
         if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
             found = hiding_rule(place, place, settings, facts.policy, facts.roots)

@@ -1,11 +1,11 @@
-"""What a person's answer stood on, in a few characters: when it changes, the answer holds no more.
+"""A digest of the settings under which a person answered: when it changes, the answer no longer counts.
 
-It is of everything in force: mode, fence, deny and ask rules, protections, hooks, the administrator's cap,
-the user's policy. Left out is what can change without a person wanting to be asked anew:
-- where a value is written, and what was said about it: another line in a file changes nothing;
+It covers everything in force: mode, sandbox, deny and ask rules, protections, hooks, the administrator's cap,
+the user's policy. It leaves out what may change without a new question:
+- where a value is written, and its reason: another line in a file changes nothing;
 - `commands.allow` and `network.allow`: an answer of `rule` adds to them, and must not undo the others;
-- how long a command may take, how much output is kept, and how long answers hold;
-- which `.env` files there are: each that comes or goes would undo all answers.
+- how long a command may run, how much output is kept, and how long answers hold;
+- which `.env` files exist: otherwise each new or deleted one would undo all answers.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ _WHERE = frozenset({"origin", "origins", "notices", "shape", "reason"})
 
 
 def fingerprint(settings: Settings, policy: SandboxPolicy) -> str:
-    """Of the settings in force and the user's own policy."""
+    """The digest of the settings in force and the user's own policy."""
     held = replace(
         settings,
         commands=replace(settings.commands, allow=()),
@@ -34,7 +34,7 @@ def fingerprint(settings: Settings, policy: SandboxPolicy) -> str:
 
 
 def policy_fingerprint(policy: SandboxPolicy) -> str:
-    """Of what a command may touch."""
+    """The digest of what a command may access."""
     network = replace(policy.network, allow=None)
     limits = replace(policy.limits, timeout=None, output=None)
     return digest(replace(policy, network=network, limits=limits, env_files=()))

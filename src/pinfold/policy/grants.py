@@ -1,7 +1,7 @@
-"""A call that waits: what its answer is about, whether anybody may grant it, and what a grant covers. Pure.
+"""A call that waits for an answer: its key, whether a person may grant it, and what a grant covers. Pure.
 
-INVARIANT: what is hidden, pinfold's own, protected for good or by the administrator is nobody's to grant; nor
-is what the administrator's cap leaves out.
+INVARIANT: no answer grants a path that is hidden, belongs to pinfold, or is protected for good or by the
+administrator; nor one that the administrator's cap leaves out.
 """
 
 import stat
@@ -27,18 +27,19 @@ TREE = "rmtree"
 """The operation of a question about deleting a directory with all that is in it."""
 WRITE = "write"
 APART = ("rename", "link", "chmod", "mkdir")
-"""Each an answer of its own: who may do one of them to a path may not write it, nor what lies in it."""
+"""Operations with an answer of their own: a grant of one of them to a path is no grant to write the path, nor
+the files in it."""
 GIT_WRITES = Widening("block_git_writes", "false")
 
 
 class GrantContext(Struct, frozen=True):
-    """What a call is judged by."""
+    """What decides whether a call may be granted: policy, roots, home, pinfold's own files and settings."""
 
     policy: SandboxPolicy
     roots: tuple[str, ...]
     home: str
     own: tuple[str, ...]
-    """What pinfold itself obeys, runs or remembers."""
+    """Files that pinfold reads, runs or writes."""
     settings: Settings
 
     @property
@@ -49,21 +50,23 @@ class GrantContext(Struct, frozen=True):
 
 
 class Grants(Struct, frozen=True):
-    """What a person has let through for the rest of a session."""
+    """What a person has allowed for the rest of a session."""
 
     paths: frozenset[str] = frozenset()
-    """What may be written."""
+    """Files that commands may write."""
     directories: frozenset[str] = frozenset()
     git: bool = False
     others: frozenset[tuple[str, ...]] = frozenset()
-    """Deletions and what else stands apart, each by its key."""
+    """Deletions and the operations in `APART`, each by its key."""
 
 
 def key_of(
     operation: str, paths: tuple[str, ...], is_git_writes: bool, text: str = "", tree: str = ""
 ) -> tuple[str, ...]:
-    """What an answer is about: git's writes as a whole, a tree that is deleted, or these very paths. `text`
-    is where a new link leads, or what a mode is to be."""
+    """The key of an answer: all git writes, a deleted tree, or exactly these paths.
+
+    `text` is the target of a new link, or a new mode.
+    """
     if tree:
         return TREE, tree
     if is_git_writes:
@@ -75,12 +78,12 @@ def key_of(
 
 
 def is_write(operation: str) -> bool:
-    """Whether leave for it is leave to write the path, however that is done."""
+    """Whether a grant of this operation is a grant to write the path by any call."""
     return operation not in (*APART, *REMOVING, TREE, "symlink")
 
 
 class GrantObjection(NamedTuple):
-    """Why a person may not grant it."""
+    """Why a person may not grant a call."""
 
     message: str
     by_administrator: bool = False
@@ -89,7 +92,7 @@ class GrantObjection(NamedTuple):
 def objection(
     key: tuple[str, ...], operation: str, paths: tuple[str, ...], context: GrantContext
 ) -> GrantObjection | None:
-    """None if a person may grant it."""
+    """Why a person may not grant this call, or None if they may."""
     for path in paths:
         if hidden_by(path, context.policy, context.roots):
             return GrantObjection(f"it is hidden, and {NOT_GRANTABLE}")
@@ -105,7 +108,7 @@ def objection(
 
 
 def is_covered_by(inner: Collection[str], outer: str) -> bool:
-    """Whether one of these lies in a path."""
+    """Whether one of these paths is inside `outer`."""
     return any(contains(outer, each) for each in inner)
 
 
@@ -139,10 +142,10 @@ def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], context: GrantCont
 
 
 def covers(grants: Grants, key: tuple[str, ...], context: GrantContext, rule: str = "") -> bool:
-    """Whether a session's grants let it through.
+    """Whether a session's grants allow this key.
 
-    `rule` is what the warden found in the way. It may be about more than these paths, as about what lies
-    beside them: so that commands may write them as they are is no answer to it.
+    `rule` is the rule that the warden found violated. It may concern more than these paths, such as files
+    beside them. So it does not count that commands may already write these paths.
     """
     if key[0] == "git":
         return grants.git
@@ -167,7 +170,7 @@ def _is_granted(path: str, grants: Grants, context: GrantContext) -> bool:
 
 
 def _is_free(path: str, context: GrantContext) -> bool:
-    """Whether commands may write it as it is."""
+    """Whether commands may write the path without a grant."""
     in_git = context.policy.block_git_writes and GIT in path.split("/")
     if in_git or not is_covered(path, context.writable):
         return False
@@ -175,7 +178,7 @@ def _is_free(path: str, context: GrantContext) -> bool:
 
 
 def granted(grants: Grants, key: tuple[str, ...], context: GrantContext, directory: str = "") -> Grants:
-    """The grants, and what this answer adds: its paths, or all of a directory."""
+    """The grants with what this answer adds: its paths, or a whole directory."""
     if key[0] == "git":
         return replace(grants, git=True)
     if directory:
@@ -189,12 +192,12 @@ def granted(grants: Grants, key: tuple[str, ...], context: GrantContext, directo
 
 
 def source_of(key: tuple[str, ...], context: GrantContext) -> str:
-    """What it would take for its target, beyond what commands may change as it is; empty if nothing."""
+    """The source of a rename or link that commands may not change without a grant; empty if there is none."""
     return "" if key[0] == "git" else next((path for path in key[2:] if not _is_free(path, context)), "")
 
 
 def directory_to_offer(key: tuple[str, ...], context: GrantContext) -> str:
-    """The directory that could be granted as a whole; empty where that would be too much."""
+    """The directory that a question may offer as a whole; empty if that would grant too much."""
     if key[0] in ("git", TREE):
         return ""
     directory = dirname(key[1])
@@ -203,7 +206,7 @@ def directory_to_offer(key: tuple[str, ...], context: GrantContext) -> str:
 
 
 def is_too_much(directory: str, context: GrantContext) -> bool:
-    """Whether nobody is offered a directory as a whole: the home, a project or what is hidden lies in it."""
+    """Whether a directory is too much to offer: it contains the home, a project or hidden files."""
     hidden = [path for path in context.policy.hidden if path.startswith("/")]
     kept = (context.home, *context.roots, *context.own, *hidden)
     return directory.count("/") < 2 or is_covered_by(kept, directory)
@@ -212,7 +215,7 @@ def is_too_much(directory: str, context: GrantContext) -> bool:
 def widened(
     policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, context: GrantContext
 ) -> SandboxPolicy:
-    """A later command's policy, with what was granted; `own` is the user's, which it may be narrower than."""
+    """A later command's policy with the grants; `own` is the user's policy, which may be wider."""
     if policy.type is not PolicyType.WORKSPACE_READWRITE or grants == Grants():
         return policy
     paths = sorted(
@@ -225,7 +228,7 @@ def widened(
 
 
 def ungranted(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy) -> SandboxPolicy:
-    """The policy that `widened` made this one of. `own` is the user's."""
+    """Undoes `widened`: the policy without the grants. `own` is the user's policy."""
     if grants == Grants():
         return policy
     kept = {*policy.additional_readwrite_paths} - (grants.paths | grants.directories)
@@ -250,7 +253,7 @@ _SPECIAL = (("setgid", stat.S_ISGID), ("sticky", stat.S_ISVTX))
 
 
 def change_of_mode(old: int, new: int) -> str:
-    """Both modes, and what that lets whom do: `from 644 to 755: everybody may run it`.
+    """A change of mode in words, with its effect: `from 644 to 755: everybody may run it`.
 
     `old` is a file's `st_mode`, with its type.
     """
@@ -267,7 +270,7 @@ def change_of_mode(old: int, new: int) -> str:
 
 
 def _told(bits: int, rights: Sequence[tuple[int, str]]) -> list[tuple[str, tuple[str, ...]]]:
-    """Who gets what of these bits, those that get the same together."""
+    """The classes of users and the rights that these bits give them, classes with equal rights joined."""
     together: dict[tuple[str, ...], list[str]] = {}
     for who, shift in _CLASSES:
         what = tuple(name for bit, name in rights if bits >> shift & bit)

@@ -17,13 +17,13 @@ from pinfold.policy.reasons import remedy_for
 
 
 class HiddenBy(StrEnum):
-    """What hides a path that is not an entry of a policy; its value is what people read."""
+    """What hides a path, other than an entry of a policy; people read its value."""
 
     IGNORE_FILES = "an ignore file"
 
 
 DEEPEST = 256
-"""Components; nobody keeps files deeper, and what is not looked at is hidden."""
+"""Path components; no project keeps files deeper, and pinfold hides what it does not examine."""
 LONGEST = 3_800
 """Bytes of a directory's path: with any name in it, it is still one that the kernel takes (PATH_MAX). By
 renaming directories one by one a command can make longer ones, where nothing could be found or mounted."""
@@ -31,7 +31,7 @@ ELSEWHERE = ("pinfold elsewhere", "pinfold elsewhere/and/deeper")
 
 
 class _Entries(Struct, frozen=True):
-    """A policy's hidden entries, made ready for many questions."""
+    """A policy's hidden entries, prepared for many lookups."""
 
     paths: frozenset[str]
     patterns: tuple[str, ...]
@@ -56,7 +56,7 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
 
 
 def is_hidden_env_file(path: str, rule: str | None, policy: SandboxPolicy) -> bool:
-    """Whether `hidden_by` has said of a path that it is an `.env` file, which a person may grant."""
+    """Whether `hidden_by` found that the path is an `.env` file, which a person may grant."""
     return rule == path and path in policy.env_files and path not in _entries(policy.hidden).paths
 
 
@@ -67,12 +67,12 @@ def ignored_by(path: str, policy: SandboxPolicy) -> tuple[str, str] | None:
 
 
 class HiddenTree:
-    """A policy's hidden things, for somebody who walks down a tree and leaves out what is hidden."""
+    """A policy's hidden paths, for code that walks a tree and skips them."""
 
     def __init__(self, policy: SandboxPolicy, roots: tuple[str, ...]) -> None:
         entries = _entries(policy.hidden)
         self.paths = entries.paths.union(policy.env_files)
-        """Those that are plain paths: no walk is needed to find them."""
+        """The entries that are plain paths, which are found without a walk."""
         self._in: dict[str, set[str]] = {}
         for path in self.paths:
             directory, _, name = path.rpartition("/")
@@ -80,7 +80,7 @@ class HiddenTree:
         # Each entry is asked by itself: a `!` in one takes nothing back from another.
         counted = [entry for entry in entries.patterns if not entry.startswith("!")]
         self.globs = tuple(entry for entry in counted if not is_pattern(entry))
-        """Those that are paths with patterns in them."""
+        """The entries that are paths with wildcards."""
         names = tuple(entry for entry in counted if is_pattern(entry))
         mapping = dict.fromkeys(roots, names) if names else {}
         if self.globs:
@@ -97,8 +97,10 @@ class HiddenTree:
         return HiddenNames(self._ignore.within(directory), self._in.get(directory, frozenset()))
 
     def is_for_its_place(self, path: str, is_directory: bool) -> bool:
-        """Whether something hidden might not be, were it moved: not if its name alone hides it wherever it
-        can get to. Directories with ignore files stay in place, and nothing is moved out of them."""
+        """Whether a hidden file could stop being hidden after a move.
+
+        It cannot if its name alone hides it in every place it can move to. Directories with ignore files stay
+        in place, and no file can be moved out of them."""
         if self._takes_back or path in self.paths:
             return True
         name = path.rpartition("/")[2]
@@ -110,14 +112,14 @@ class HiddenTree:
 
 
 class HiddenNames:
-    """Which names in one directory, itself not hidden, are hidden."""
+    """The hidden names in one directory, which is not hidden itself."""
 
     def __init__(self, ignored: IgnoredNames | None, named: Collection[str]) -> None:
         self._ignored = ignored
         self._named = named
 
     def may_hide(self, names: list[str]) -> bool:
-        """Whether some of these may be; False is sure."""
+        """Whether some of these names may be hidden; False is certain."""
         if self._ignored is not None and self._ignored.may_ignore("/".join(names)):
             return True
         return any(name in self._named for name in names) if self._named else False
@@ -129,7 +131,7 @@ class HiddenNames:
 
 
 class _EverythingHidden(HiddenNames):
-    """Too deep to look: everything is."""
+    """A directory too deep to examine: all its names are hidden."""
 
     def __init__(self) -> None:
         super().__init__(None, ())
@@ -148,7 +150,7 @@ def is_too_deep(directory: str) -> bool:
 
 
 def is_pattern(entry: str) -> bool:
-    """A bare name, which hides whatever has that name in a root; else a path, which may have globs."""
+    """Whether an entry is a bare name, which hides every file of that name in a root; else it is a path."""
     return not entry.startswith("/")
 
 
@@ -172,7 +174,7 @@ def _compiled(root: str, pattern: str) -> Ignore:
 
 SECRETS = "pinfold's list of secrets"
 PINFOLD = "pinfold"
-"""How what pinfold keeps is called, which is nobody's to read."""
+"""The name of the directories that pinfold keeps, which nothing opens."""
 UNLISTABLE = "a directory that cannot be listed, so its ignore files are unknown"
 HIDE_KEY = "filesystem.hide"
 ENV_FILES = "filesystem.env_files"
@@ -180,21 +182,21 @@ UNTRACKED = "git does not track it, and it may hold keys and passwords"
 
 
 class HidingRule(NamedTuple):
-    """What hides a path."""
+    """The rule that hides a path."""
 
     rule: str
     """A pattern or a path."""
     origin: Origin | None = None
     remedy: str = ""
-    """Empty if nothing opens it."""
+    """Empty if nothing opens the path."""
 
 
 def hiding_rule(
     path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]
 ) -> HidingRule:
-    """In full, what `hidden_by` has said of a path.
+    """The rule that `hidden_by` found for a path, with its origin and remedy.
 
-    No grant uncovers what somebody has hidden; a secret is opened by its own name.
+    No grant opens a path that a person or an ignore file hides. A grant of a secret's own path opens it.
     """
     for place, entry in enumerate(settings.filesystem.hide):
         spelled = (entry, *(f"{root}/{entry}" for root in roots))
@@ -220,5 +222,5 @@ def hiding_rule(
 
 
 def _is_home(entry: str, rule: str) -> bool:
-    """Whether an entry that starts at the home is a path, as far as can be told without knowing the home."""
+    """Whether an entry such as `~/x` may be this path; the home itself is unknown here."""
     return entry.startswith("~/") and rule.endswith(entry[1:].rstrip("/"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Pattern(Struct, frozen=True):
-    """What a rule names, in canonical spelling."""
+    """The hosts that a rule names, in canonical spelling."""
 
     name: str
     """`*`, `*.x.y`, a host, or a network such as `10.0.0.0/8`."""
@@ -44,7 +44,7 @@ def parse_pattern(text: str) -> Pattern:
     if not name.startswith("*."):
         return Pattern(host, port)
     if is_address(host):
-        raise ValueError("`*.` stands before a name, not before an address")
+        raise ValueError("`*.` must precede a name, not an address")
     return Pattern(f"*.{host}", port)
 
 
@@ -54,14 +54,14 @@ def require_pattern(text: str, key: str = "network.deny") -> None:
     if key != "network.allow":
         return
     if name == "*":
-        raise ValueError('every host is let through by `network.access = "all"`, not by a rule')
+        raise ValueError('to allow every host, set `network.access = "all"` instead')
     if name.startswith("*.") and _is_for_sale(name[2:].split(".")):
-        raise ValueError("anybody can have a name below it; name the hosts, or their owner's domain")
+        raise ValueError("anyone can register a name below it; name the hosts, or their owner's domain")
     if name in ("0.0.0.0/0", "::/0"):
-        raise ValueError('every address is let through by `network.access = "all"`, not by a rule')
+        raise ValueError('to allow every address, set `network.access = "all"` instead')
 
 
-# Where names are sold, as far as people write it: the public suffix list has some thousand more.
+# Domains that sell names, as far as people write them; the public suffix list has some thousand more.
 _GENERIC = frozenset((
     "com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "name", "pro", "dev", "app", "xyz",
     "online", "site", "cloud", "tech", "store", "shop", "blog", "page", "live", "run", "link", "top", "club",
@@ -82,7 +82,7 @@ def _split_port(text: str) -> tuple[str, int | None]:
     if text.startswith("["):
         name, bracket, rest = text[1:].partition("]")
         if not bracket or ":" not in name or rest[:1] not in ("", ":"):
-            raise ValueError("brackets go around an IPv6 address, with nothing but a port behind them")
+            raise ValueError("brackets enclose an IPv6 address, and only a port may follow them")
         return name, _port(rest[1:]) if rest else None
     name, colon, digits = text.partition(":")
     if not colon or ":" in digits:  # more than one colon is an IPv6 address
@@ -92,7 +92,7 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 def _port(digits: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 5 and 0 < int(digits) < 65536):
-        raise ValueError("what follows the colon is no port from 1 to 65535")
+        raise ValueError("the port after the colon must be a number from 1 to 65535")
     return int(digits)
 
 
@@ -123,7 +123,7 @@ def _as_ipv4(network: IPv6Network) -> IPv4Network | IPv6Network:
             address = int(network.network_address) >> (96 - start) & 0xFFFFFFFF
             return IPv4Network((address, min(32, network.prefixlen - start)))
     if any(network.subnet_of(IPv6Network(carrier)) for carrier in _SCATTERED):
-        raise ValueError("hosts of this network are read as IPv4 addresses; write their IPv4 network")
+        raise ValueError("pinfold reads hosts of this network as IPv4 addresses; write their IPv4 network")
     return network
 
 
@@ -151,9 +151,9 @@ def contains_name(outer: str, inner: str) -> bool:
 
 
 def names_special(pattern: str, host: str) -> bool:
-    """Whether a rule means this special host, and does not merely happen to be wide enough for it.
+    """Whether a rule is about this special host, rather than only wide enough to include it.
 
-    It does by the host itself, or by a domain or network that lies in the special range with both its ends.
+    It is if it names the host itself, or a domain or network that lies wholly in the special range.
     """
     name = parse_pattern(pattern).name
     if name == "*" or not contains_name(name, host):
@@ -168,7 +168,7 @@ def names_special(pattern: str, host: str) -> bool:
 
 
 def common_hosts(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
-    """The patterns for what both sides let through."""
+    """The patterns for the hosts that both sides allow."""
     ours, theirs = set(_parsed(left)), set(_parsed(right))
     return _spelled({shared for one in ours for other in theirs for shared in _shared(one, other)})
 
@@ -216,6 +216,6 @@ def _shared(one: Pattern, other: Pattern) -> Iterator[Pattern]:
 
 
 def _spelled(patterns: set[Pattern]) -> tuple[str, ...]:
-    """Without those that another one covers."""
+    """The patterns as text, without those that another one covers."""
     kept = (p for p in patterns if not any(q != p and _covers(q, p) for q in patterns))
     return tuple(sorted(map(str, kept)))

@@ -1,4 +1,4 @@
-"""Which paths are ignored: git's own rules, over patterns that somebody else has read.
+"""Which paths are ignored, by git's own rules; the caller reads the ignore files.
 
 Facts about git (dir.c, wildmatch.c; held to `git check-ignore` by a fuzz test):
 - matching is by bytes, so `?` is half of `é`, and is case-sensitive;
@@ -33,7 +33,7 @@ _Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
 MOST_PATTERNS = 5_000
-"""Of all files together. Each is compared with each path, and a project's files are anybody's."""
+"""Patterns of all files together. Each is compared with each path, and a project's files are untrusted."""
 # `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
 _SHARED = {"exclude": ".gitignore"}
 
@@ -82,7 +82,7 @@ def _literal(character: str) -> str:
 
 
 def united(*mappings: IgnoreMapping) -> IgnoreMapping:
-    """The mapping that ignores what any of these ignores; in canonical form, whatever the order."""
+    """The mapping that ignores what any of these ignores, in a canonical form for every order."""
     return _joined(layer for mapping in mappings for layer in _layers(mapping))
 
 
@@ -180,9 +180,9 @@ class Ignore:
         return next(filter(None, found), None)
 
     def within(self, directory: str) -> "IgnoredNames | None":
-        """The same for the names in one directory; None if no pattern reaches it.
+        """The ignored names in one directory; None if no pattern reaches it.
 
-        Preconditions: the path is normalised, and not ignored: whoever walks down has asked.
+        Preconditions: the path is normalised, and the caller has checked that it is not ignored.
         """
         place = _bytes(directory).rstrip(b"/")
         reaching = [(found, layer.says) for layer in self._layers if (found := layer.candidates(place))]
@@ -253,7 +253,7 @@ class _Layer:
         return found is not None and not found[1].negative
 
     def _decisive(self, path: bytes, is_directory: bool) -> "tuple[bytes, _Pattern] | None":
-        """The first pattern that speaks of the path itself, the nearest file's first, and its directory."""
+        """The first pattern that matches the path itself, the nearest file's first, and its directory."""
         above = path.rpartition(b"/")[0]
         while True:
             for pattern in self._files.get(above, ()):

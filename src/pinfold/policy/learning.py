@@ -1,16 +1,16 @@
-"""What a run wanted beyond its policy becomes the least that settings would have to add. Pure.
+"""Turns what a run was denied into the smallest additions to the settings that would allow it. Pure.
 
-INVARIANT: learning proposes, and only what a person may add. What they said no to, what somebody hid or
-protected, what nobody may grant (`elevation.objection`), and a directory that holds more than was meant (the
-home, a project, a secret, a protected name, programs that are looked for there) is told with the reason, and
-left to them.
+INVARIANT: learning only proposes, and only what a person may add. It reports with the reason, and leaves to
+the person: what they said no to; what is hidden or protected; what no answer can grant (`grants.objection`);
+and a directory that contains more than was needed (the home, a project, a secret, a protected name,
+programs).
 
-The least, of paths: what is changed in place is proposed by its own path. What makes, moves or removes a name
-needs the directory of that name. A directory that a program makes is proposed itself, and is to be made by
-whoever accepts it: to let it be made would need the directory above. So everything in a new directory is one
-entry, and no entry lies in another. Only where a run makes more than a few side by side, as packages are kept
-in a cache, the next run would make others: they are one entry, the directory around them, unless something
-speaks against that or in it was left to the person.
+The smallest addition for a path: a file that is changed in place is proposed by its own path. To create, move
+or remove a name, a command needs the directory of that name. A directory that a program creates is proposed
+itself; the person who accepts creates it, since to allow creating it would need the directory above. So
+everything in a new directory is one entry, and no entry lies in another. If a run creates more than a few
+side by side, as in a package cache, the next run would create others. Then the directory around them is one
+entry, unless there is an objection to it or something in it was left to the person.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ WRITE, GIT_WRITES = "filesystem.write", "filesystem.git_writes"
 HOSTS, SOCKETS, COMMANDS = "network.allow", "network.unix_sockets", "commands.allow"
 RUN, CONNECT, MKDIR = "run", "connect", "mkdir"
 OF_THE_PEN = ("", "warden", "resolve")
-"""What is told of a pen as a whole: that it ended, has no names to look up, or of more than was counted."""
+"""Operations about a sandbox as a whole: it died, it cannot look up names, or it had too many violations."""
 
 SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
 WINDOWS = ("/proc", "/sys", "/dev")
@@ -63,38 +63,38 @@ COMMANDING = {
     "wayland-": "a program that connects to the display can start programs outside the sandbox",
     "default": "a terminal multiplexer runs every command sent to it",
 }
-"""Sockets, by their names without the number of the display, that a person may open by hand."""
+"""Sockets that only a person may add by hand, by name without the number of the display."""
 LOADED = frozenset(("site-packages", "dist-packages"))
-"""Directories that Python loads from, wherever they lie."""
+"""Directories that Python loads from, at any depth."""
 FEW = 4
 """New directories side by side that are proposed one by one."""
 NO = "you said no"
 
 
 class PersonAnswer(Enum):
-    """What a person said to it."""
+    """How a person answered a question about it."""
 
     NOTHING = "nothing"
-    """Nobody was asked, or nobody answered."""
+    """No question was asked, or none was answered."""
     NO = "no"
     YES = "yes"
 
 
 class WantedAccess(Struct, frozen=True):
-    """One thing that a run wanted."""
+    """One access that a run wanted."""
 
     operation: str
-    """As a violation has it; `run` for the command itself."""
+    """The operation of a violation; `run` for the command itself."""
     paths: tuple[str, ...]
-    """What it changes, and what it takes for that; the host and port, or the socket, of a connect; the rules
-    that would have let a command run."""
+    """The paths that it changes, and its source; the host and port, or the socket, of a connect; the rules
+    that would have allowed a command."""
     rule: str = ""
     why: str = ""
     program: str = ""
     answer: PersonAnswer = PersonAnswer.NOTHING
     is_git: bool = False
     directory: str = ""
-    """What a person let be written as a whole."""
+    """A directory that a person allowed as a whole."""
 
     @property
     def is_host(self) -> bool:
@@ -102,15 +102,15 @@ class WantedAccess(Struct, frozen=True):
 
 
 class ProposedSetting(Struct, frozen=True, order=True):
-    """One value more in the settings."""
+    """One more value for the settings."""
 
     key: str
     value: str
-    """As it is written there; `true` for a switch."""
+    """The value as TOML text without quotes; `true` for a switch."""
 
 
 class NotProposed(Struct, frozen=True):
-    """What is told and not proposed."""
+    """An access that is reported and not proposed."""
 
     record: WantedAccess
     why: str
@@ -120,21 +120,21 @@ class Proposal(Struct, frozen=True):
     entries: tuple[ProposedSetting, ...] = ()
     not_proposed: tuple[NotProposed, ...] = ()
     new_directories: tuple[str, ...] = ()
-    """Directories among the entries that are not there yet."""
+    """Directories among the entries that do not exist yet."""
 
 
 class MachineFacts(Struct, frozen=True):
-    """What a proposal has to know of the machine."""
+    """Facts about the machine that a proposal depends on."""
 
     is_there: Callable[[str], bool]
     programs: tuple[str, ...] = ()
-    """Where programs are looked for (`PATH`)."""
+    """The directories in `PATH`."""
     variables: Mapping[str, str] = {}
     """Variables that name sockets, such as `SSH_AUTH_SOCK`."""
 
 
 def propose(records: Iterable[WantedAccess], context: GrantContext, machine: MachineFacts) -> Proposal:
-    """The least under which all of it would have passed, but for what is left."""
+    """The smallest additions that would have allowed all of it, except for `not_proposed`."""
     entries: list[ProposedSetting] = []
     places: list[str] = []
     not_proposed: list[NotProposed] = []
@@ -155,7 +155,7 @@ def propose(records: Iterable[WantedAccess], context: GrantContext, machine: Mac
 
 
 def spelled(path: str, home: str) -> str:
-    """As a person would write it."""
+    """The path as a person would write it, with `~`."""
     return f"~{path[len(home) :]}" if path != home and contains(home, path) and home != "/" else path
 
 
@@ -180,7 +180,7 @@ def _entries(record: WantedAccess, context: GrantContext, machine: MachineFacts)
 
 
 def _places(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> list[str]:
-    """What has to be writable for it, beyond what is."""
+    """The paths that must become writable for it."""
     if record.directory:
         needed = [record.directory]
     elif record.operation == MKDIR:
@@ -193,7 +193,7 @@ def _places(record: WantedAccess, context: GrantContext, machine: MachineFacts) 
 def _around_many(
     places: Iterable[str], refused: list[str], context: GrantContext, machine: MachineFacts
 ) -> list[str]:
-    """The directories that more than a few new ones of these lie in."""
+    """The directories that contain more than a few new ones of these."""
     new = Counter(dirname(place) for place in places if not machine.is_there(place))
     return [
         directory
@@ -204,7 +204,7 @@ def _around_many(
     ]
 
 
-# What is against it; empty if nothing is.
+# The objection to proposing it; empty if there is none.
 
 
 def _objection(record: WantedAccess, context: GrantContext, machine: MachineFacts) -> str:
@@ -281,7 +281,7 @@ def _against_write(record: WantedAccess, context: GrantContext, machine: Machine
 def _against_denied(
     record: WantedAccess, denied: tuple[WantedAccess, ...], context: GrantContext, machine: MachineFacts
 ) -> str:
-    """An entry for a directory is one for all in it, and one for a file for every way of writing it."""
+    """Why an entry would also allow a denied access: it covers a whole directory and every way of writing."""
     places = _places(record, context, machine) if denied and _is_write(record) else []
     for refused in denied:
         if any(is_covered(needed, places) for needed in _places(refused, context, machine)):

@@ -1,8 +1,7 @@
-"""How much a policy lets through, as one of five levels.
+"""How much a policy allows, as one of five levels.
 
-A level is for comparing and for telling a person; what is enforced is always the whole policy.
-This module knows types and the network switch, and nothing of paths or hosts: a granted host does
-not change the level.
+A level serves to compare policies and to show one to a person; enforcement always uses the whole policy. The
+level depends on the type and the network switch alone, so a granted host does not change it.
 """
 
 from msgspec.structs import replace
@@ -22,9 +21,8 @@ _LEVELS = {
 def level(policy: SandboxPolicy) -> Level:
     """The level of a policy whose type is settled.
 
-    UNSPECIFIED is "no opinion", so it has no level: the caller puts the user's default in its place
-    first. Reading it as any level would make somebody's silence an answer, and the usual answer
-    (unsandboxed) is the worst one.
+    UNSPECIFIED is "no opinion", so it has no level: the caller first replaces it with the user's default. To
+    read it as a level would turn silence into an answer, and the usual answer (unsandboxed) is the worst.
     """
     known = require_type(policy.type)
     if known is PolicyType.UNSPECIFIED:
@@ -40,7 +38,7 @@ def level_of(decision: Decision) -> Level:
 
 
 def settled_level(policy: SandboxPolicy) -> Level:
-    """The level of a user's policy: one without an opinion is sandboxed all the same (`widen`)."""
+    """The level of a user's policy; a policy without a type is sandboxed too (`widen`)."""
     is_settled = policy.type is not PolicyType.UNSPECIFIED
     return level(policy if is_settled else replace(policy, type=PolicyType.WORKSPACE_READWRITE))
 

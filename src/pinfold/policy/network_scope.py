@@ -1,8 +1,7 @@
-"""Which hosts a policy leaves open: the settings about the network, as one effective policy has them. Pure.
+"""The hosts that one effective policy allows: the network settings, narrowed and widened by it. Pure.
 
-The settings say what the user has; a policy may have been narrowed by a request, or widened by a person, and
-was met with the administrator's cap. What the settings have denied, switched off or taken from their
-hosts since counts at once.
+The settings say what the user allows. A request may have narrowed the policy, a person may have widened it,
+and it was met with the administrator's cap. Hosts that the settings deny or remove later count at once.
 """
 
 from typing import NamedTuple
@@ -15,15 +14,15 @@ from pinfold.model.settings import NetworkAccess, Settings
 LOOPBACK = "127.0.0.1"
 ENTRIES = ("network.allow[", "network.deny[")
 ANY_OTHER_PORT = 9
-"""A port (discard) that stands for those which no rule speaks of."""
+"""A port (discard) that represents all ports that no rule names."""
 
 
 class PenReach(NamedTuple):
-    """What a pen was built with."""
+    """The hosts that a pen was built with."""
 
     policy: SandboxPolicy
     written: tuple[str, ...]
-    """The hosts that settings named then."""
+    """The hosts that the settings named at that time."""
 
 
 def allows_network(policy: SandboxPolicy, settings: Settings) -> bool:
@@ -51,7 +50,7 @@ def settings_under(policy: SandboxPolicy, settings: Settings) -> Settings:
 
 
 def current_reach(pen: PenReach, settings: Settings) -> SandboxPolicy:
-    """Its policy without the hosts that it has of settings which do not name them any more."""
+    """The pen's policy without hosts that the settings named then and name no longer."""
     policy, now = pen.policy, settings.network.allow
     allow, gone = policy.network.allow, {*pen.written}.difference(now)
     if not allow or not gone:
@@ -67,9 +66,9 @@ def current_reach(pen: PenReach, settings: Settings) -> SandboxPolicy:
 
 
 def lent_ports(policy: SandboxPolicy, settings: Settings) -> dict[int, str]:
-    """Ports of this machine's loopback that are granted by number, and the host each is granted as.
+    """Ports of this machine's loopback that commands may reach, each with the host that grants it.
 
-    Inside, loopback is the session's own. An entry without a port lends none: it would shadow every one.
+    A sandbox has its own loopback. An entry without a port lends none, since it would replace every port.
     """
     network = settings_under(policy, settings).network
     if network.access is NetworkAccess.NONE or not any(":" in entry for entry in network.allow):
@@ -89,7 +88,7 @@ def lent_ports(policy: SandboxPolicy, settings: Settings) -> dict[int, str]:
 
 
 def ports_of(settings: Settings) -> tuple[int, ...]:
-    """Ports of which one is as open as any: those that rules speak of, and one more."""
+    """The ports that may differ in a decision: those that rules name, and one for all others."""
     # Imported here: most commands reach no host, and every one asks whether it could.
     from pinfold.policy.hosts import parse_pattern
 

@@ -1,6 +1,6 @@
-"""Where the words of a command lead: into the workspace, out of it, to something hidden or protected.
+"""Which paths the words of a command mean, and which of them the line itself may change before use.
 
-Lexical reasoning is done here; what only the disk can tell comes from `Facts.files`.
+This module reasons about text; facts of the disk come from `Facts.files`.
 """
 
 import re
@@ -12,16 +12,16 @@ from pinfold.model.script import Command, Computed, Variable, Word
 from pinfold.policy.paths import contains, normalised
 
 ROOT_OR_HOME = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
-"""The root or the home as a word of its own, wherever in a line."""
+"""The root or the home as a word of its own, anywhere in a line."""
 WORKING_DIRECTORY = r"\$\(pwd\)|`pwd`|\$\{?PWD\}?|\$\(git rev-parse --show-toplevel\)"
 """The working directory, or the top of its repository."""
 OWN_PROCESS = ("self", "thread-self")
 MOST_TARGETS = 16
-"""Directories that a way may lead to, by each reading of the links on it."""
+"""Directories that `cd` steps may lead to, by each reading of the links on the path."""
 NEARLY_ANY_CHARACTER = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
-"""A set that is nearly every name's beginning."""
+"""A character set that matches nearly every first character."""
 OPEN_STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
-"""What the line itself has opened, and was judged for."""
+"""Streams that the line itself has opened, which were judged already."""
 
 
 def working_directories(command: Command, facts: Facts) -> tuple[str, ...] | None:
@@ -55,7 +55,7 @@ def is_unsettled(path: str, facts: Facts) -> bool:
 
 
 def lexical_paths(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...]:
-    """The paths that a word stands for as it is written, links not followed; none where that is not known."""
+    """The paths of a word as written, without following links; empty if unknown."""
     values = ((base, word.known(variables(base, facts))) for base in directories or ())
     return tuple(normpath(join(base, value)) for base, value in values if value is not None)
 
@@ -83,7 +83,7 @@ def variables(base: str, facts: Facts) -> dict[str, str]:
 
 
 def real_paths(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...] | None:
-    """The real paths a word may stand for in these directories; None where that cannot be known."""
+    """The real paths that a word may mean in these directories; None if unknown."""
     if directories is None:
         if not word.start.startswith("/"):
             return None
@@ -120,7 +120,8 @@ def _is_process_own(path: str, facts: Facts) -> bool:
 
 
 def is_own_process(path: str) -> bool:
-    """`/proc/self` and its kin mean whoever looks: from here they would lead somewhere else."""
+    """Whether the path is in `/proc/self` or a like directory, which differs for each process that opens
+    it."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     return (
         parts[:1] == ["proc"]
@@ -158,8 +159,8 @@ def is_dotfile(path: str, facts: Facts) -> bool:
 
 
 def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]]:
-    """Words whose deletion would take the root, the home, a top-level directory or the workspace along, or
-    whatever a link of the line's own leads to."""
+    """Words whose deletion would delete the root, the home, a top-level directory or the workspace, or the
+    target of a link that the line makes."""
     if command.program == "rm" and "-r" not in command.flags:
         return
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.

@@ -1,11 +1,11 @@
-"""What contains what, among paths: by their text alone.
+"""Which path contains which, by their text alone.
 
-Nothing here looks at a file system, so links are not followed: whoever makes a policy resolves its
-paths first. What is compared here is what is enforced later, both normalised the same way.
+Nothing here reads a file system, so links are not followed: the maker of a policy resolves its paths first.
+The same normalisation applies here and in enforcement.
 
-Where the text leaves a doubt (a pattern, `~`, a way up out of a relative path), "not contained" is
-the answer. That is the safe side for both kinds of list: an intersection of grants then drops, and a
-union of restrictions then keeps.
+If the text leaves a doubt (a pattern, `~`, `..` out of a relative path), the answer is "not contained". That
+is the safe answer for both kinds of list: an intersection of grants drops the entry, a union of restrictions
+keeps it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ def normalised(path: str) -> str:
 
 
 def _is_plain(part: str, *, first: bool) -> bool:
-    """Whether `part/..` is surely nothing: not where `part` may stand for several names, or none."""
+    """Whether `part/..` surely cancels out: not if `part` may be several names, or none."""
     return part != ".." and not _GLOB & set(part) and not (first and part.startswith("~"))
 
 

@@ -129,259 +129,82 @@ def _list(
 
 
 # fmt: off
+# ruff: noqa: E501
 TABLE: tuple[Key, ...] = (
-    _word((
-        "mode"
-    ), (
-        "ask_every_time use_allowlist run_everything"
-    ), "use_allowlist", "When a command runs without a question."),
-    _list((
-        "projects"
-    ), ValueKind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
+    _word("mode", "ask_every_time use_allowlist run_everything", "use_allowlist", "When a command runs without a question."),
+    _list("projects", ValueKind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
 
     _switch("sandbox.enabled", _OR, True, "Run commands in the sandbox."),
-    _word((
-        "sandbox.policy"
-    ), " ".join(POLICY_WORDS), "workspace-write", "What the sandbox lets commands write."),
+    _word("sandbox.policy", " ".join(POLICY_WORDS), "workspace-write", "What the sandbox lets commands write."),
     _switch("sandbox.auto_allow", _AND, True, "Commands in the sandbox run without a question."),
-    _switch((
-        "sandbox.allow_unsandboxed"
-    ), _AND, True, "A request may ask to run a command outside the sandbox."),
-    _list((
-        "sandbox.excluded_commands"
-    ), ValueKind.RULES, _GRANT, (
-        "Commands that run outside the sandbox; they still need approval. If `allow_unsandboxed` is false,"
-        " only entries of the layer that set it, or of a more trusted layer, count."
-    )),
-    _word((
-        "sandbox.if_unavailable"
-    ), "refuse ask run", "refuse", "What to do if the sandbox is not available on this machine."),
-    Key((
-        "sandbox.debug_output_dir"
-    ), ValueKind.PATH, _SMALLER, (
-        ""
-    ), (
-        "A directory to which Pinfold writes the policy, the plan and the timings of each run; empty for"
-        " none."
-    ), (), WrittenBy.TRUSTED),
+    _switch("sandbox.allow_unsandboxed", _AND, True, "A request may ask to run a command outside the sandbox."),
+    _list("sandbox.excluded_commands", ValueKind.RULES, _GRANT, "Commands that run outside the sandbox; they still need approval. If `allow_unsandboxed` is false, only entries of the layer that set it, or of a more trusted layer, count."),
+    _word("sandbox.if_unavailable", "refuse ask run", "refuse", "What to do if the sandbox is not available on this machine."),
+    Key("sandbox.debug_output_dir", ValueKind.PATH, _SMALLER, "", "A directory to which Pinfold writes the policy, the plan and the timings of each run; empty for none.", (), WrittenBy.TRUSTED),
 
     _list("commands.allow", ValueKind.RULES, _GRANT, "Commands that run without a question."),
     _list("commands.ask", ValueKind.RULES, _RESTRICT, "Commands that always ask."),
     _list("commands.deny", ValueKind.RULES, _RESTRICT, "Commands that never run."),
-    _list((
-        "commands.safe"
-    ), ValueKind.RULES, _GRANT, (
-        "Commands that need no entry in the allowlist; replaces the shipped list."
-    ), WrittenBy.MANAGED),
-    _list((
-        "commands.composite"
-    ), ValueKind.TEXTS, _GRANT, (
-        "Programs that questions and suggestions show with their subcommand; replaces the shipped list."
-    ), WrittenBy.MANAGED),
+    _list("commands.safe", ValueKind.RULES, _GRANT, "Commands that need no entry in the allowlist; replaces the shipped list.", WrittenBy.MANAGED),
+    _list("commands.composite", ValueKind.TEXTS, _GRANT, "Programs that questions and suggestions show with their subcommand; replaces the shipped list.", WrittenBy.MANAGED),
 
     _switch("protect.delete_files", _OR, False, "Ask before a command deletes files."),
     _switch("protect.dotfiles", _OR, True, "Ask before a file whose name begins with a dot is written."),
     _switch("protect.outside_workspace", _OR, True, "Ask before a file outside the workspace is written."),
-    _switch((
-        "protect.git_ignored"
-    ), _OR, True, "Ask before a file that git ignores is touched by a file tool."),
+    _switch("protect.git_ignored", _OR, True, "Ask before a file that git ignores is touched by a file tool."),
     _switch("protect.mcp_tools", _OR, True, "Ask before an MCP tool that is not in `mcp.allow` is called."),
     _switch("protect.browser", _OR, False, "Ask before an agent drives a browser."),
 
     _list("mcp.allow", ValueKind.TEXTS, _GRANT, "MCP tools that run without a question, as `server:tool`."),
     _switch("mcp.cli", _AND, False, "A line that runs only `mcp-cli` asks to run outside the sandbox."),
 
-    _word((
-        "admin.auto_run"
-    ), (
-        "disabled allowed"
-    ), "allowed", "Whether anything runs without a person's approval.", WrittenBy.MANAGED),
-    _switch((
-        "admin.run_everything"
-    ), _AND, True, "Whether users may choose the mode `run_everything`.", WrittenBy.MANAGED),
-    _word((
-        "admin.sandboxing"
-    ), (
-        "enabled disabled user"
-    ), (
-        "user"
-    ), (
-        "Whether the sandbox is on, off, or the user's choice. If it is `enabled`, only a managed file can"
-        " let a command out of it: exclusions, `allow_unsandboxed` and `if_unavailable` of other layers have"
-        " no effect."
-    ), WrittenBy.MANAGED),
-    _word((
-        "admin.networking"
-    ), (
-        "disabled user"
-    ), "user", "Whether the sandbox has no network, or the user decides.", WrittenBy.MANAGED),
-    _word((
-        "admin.git"
-    ), (
-        "disabled user"
-    ), "user", "Whether commands may never write to `.git`, or the user decides.", WrittenBy.MANAGED),
+    _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person's approval.", WrittenBy.MANAGED),
+    _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", WrittenBy.MANAGED),
+    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the sandbox is on, off, or the user's choice. If it is `enabled`, only a managed file can let a command out of it: exclusions, `allow_unsandboxed` and `if_unavailable` of other layers have no effect.", WrittenBy.MANAGED),
+    _word("admin.networking", "disabled user", "user", "Whether the sandbox has no network, or the user decides.", WrittenBy.MANAGED),
+    _word("admin.git", "disabled user", "user", "Whether commands may never write to `.git`, or the user decides.", WrittenBy.MANAGED),
     _switch("admin.browser", _AND, True, "Whether agents may drive a browser.", WrittenBy.MANAGED),
 
-    _list((
-        "filesystem.write"
-    ), ValueKind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
-    _list((
-        "filesystem.read"
-    ), ValueKind.PATHS, _GRANT, "Paths that commands may read although Pinfold hides them by default."),
-    _list((
-        "filesystem.hide"
-    ), ValueKind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot read."),
-    _list((
-        "filesystem.protect"
-    ), ValueKind.PATHS, _RESTRICT, (
-        "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."
-    )),
-    _switch((
-        "filesystem.git_writes"
-    ), _AND, False, "Commands in the sandbox may write to `.git`, and to repositories of other names."),
-    _switch((
-        "filesystem.ask"
-    ), _AND, True, (
-        "Pinfold asks about a write that the sandbox denies, while the write waits. If there is no way to"
-        " ask, the write is denied."
-    )),
-    _word((
-        "filesystem.tmp"
-    ), (
-        "none private shared"
-    ), (
-        "private"
-    ), (
-        "The /tmp (and /var/tmp) that commands see: `none`, an empty read-only one; `private`, the session's"
-        " own; `shared`, the machine's, in which names are protected as in a project."
-    )),
-    Key((
-        "filesystem.ignore_files"
-    ), ValueKind.TEXTS, _RESTRICT, [(
+    _list("filesystem.write", ValueKind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
+    _list("filesystem.read", ValueKind.PATHS, _GRANT, "Paths that commands may read although Pinfold hides them by default."),
+    _list("filesystem.hide", ValueKind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot read."),
+    _list("filesystem.protect", ValueKind.PATHS, _RESTRICT, "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."),
+    _switch("filesystem.git_writes", _AND, False, "Commands in the sandbox may write to `.git`, and to repositories of other names."),
+    _switch("filesystem.ask", _AND, True, "Pinfold asks about a write that the sandbox denies, while the write waits. If there is no way to ask, the write is denied."),
+    _word("filesystem.tmp", "none private shared", "private", "The /tmp (and /var/tmp) that commands see: `none`, an empty read-only one; `private`, the session's own; `shared`, the machine's, in which names are protected as in a project."),
+    Key("filesystem.ignore_files", ValueKind.TEXTS, _RESTRICT, [(
         ".pinfoldignore"
     ), (
         ".cursorignore"
-    )], (
-        "Names of files that list hidden files of a project, in the format of .gitignore; commands may not"
-        " write them."
-    )),
-    _switch((
-        "filesystem.env_files"
-    ), _AND, False, (
-        "Commands may read `.env` files (`.env.local`, `.envrc`) that git does not track and that no command"
-        " of the session created. They may always read samples such as `.env.example`. To allow one file,"
-        " use `filesystem.read`."
-    )),
+    )], "Names of files that list hidden files of a project, in the format of .gitignore; commands may not write them."),
+    _switch("filesystem.env_files", _AND, False, "Commands may read `.env` files (`.env.local`, `.envrc`) that git does not track and that no command of the session created. They may always read samples such as `.env.example`. To allow one file, use `filesystem.read`."),
 
-    _word((
-        "network.access"
-    ), (
-        "none rules ask all"
-    ), (
-        "ask"
-    ), (
-        "The hosts that commands reach: `none`; `rules`, those in `allow`; `ask`, those and the hosts that a"
-        " person grants; `all`, every host except those in `deny`."
-    )),
-    _list((
-        "network.allow"
-    ), ValueKind.HOSTS, _GRANT, (
-        "Allowed hosts: `x.example`, `*.x.example` for every subdomain, an address, a network such as"
-        " `10.0.0.0/8`, any of them with `:443`; an IPv6 address with a port as `[2001:db8::1]:443`."
-        " Loopback, private and other special addresses are allowed only if an entry names them."
-        " `localhost:5432` gives commands that port of this machine's loopback, instead of the sandbox's own."
-    )),
-    _list((
-        "network.deny"
-    ), ValueKind.HOSTS, _RESTRICT, "Hosts that are never allowed, written as in `allow`; `*` is every host."),
-    _list((
-        "network.unix_sockets"
-    ), ValueKind.PATHS, _GRANT, (
-        "Unix sockets of this machine that commands may connect to. `$SSH_AUTH_SOCK` names a socket by its"
-        " variable, which commands then keep. Datagram sockets stay blocked."
-    )),
-    _list((
-        "network.publish"
-    ), ValueKind.PORTS, _GRANT, (
-        "Ports of commands that this machine reaches on its loopback, under the same number."
-    )),
-    Key((
-        "network.proxy"
-    ), ValueKind.PROXY, _SMALLER, (
-        "environment"
-    ), (
-        "The proxy for connections to allowed hosts: `http://HOST:PORT`, with user and password in the"
-        " variable `PINFOLD_PROXY_CREDENTIALS` as `USER:PASSWORD`; `environment`, the one in `https_proxy` or"
-        " `all_proxy` when Pinfold starts; or `none`. Hosts in `no_proxy` and addresses that are not public"
-        " are reached without it."
-    ), (), WrittenBy.TRUSTED),
+    _word("network.access", "none rules ask all", "ask", "The hosts that commands reach: `none`; `rules`, those in `allow`; `ask`, those and the hosts that a person grants; `all`, every host except those in `deny`."),
+    _list("network.allow", ValueKind.HOSTS, _GRANT, "Allowed hosts: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`; an IPv6 address with a port as `[2001:db8::1]:443`. Loopback, private and other special addresses are allowed only if an entry names them. `localhost:5432` gives commands that port of this machine's loopback, instead of the sandbox's own."),
+    _list("network.deny", ValueKind.HOSTS, _RESTRICT, "Hosts that are never allowed, written as in `allow`; `*` is every host."),
+    _list("network.unix_sockets", ValueKind.PATHS, _GRANT, "Unix sockets of this machine that commands may connect to. `$SSH_AUTH_SOCK` names a socket by its variable, which commands then keep. Datagram sockets stay blocked."),
+    _list("network.publish", ValueKind.PORTS, _GRANT, "Ports of commands that this machine reaches on its loopback, under the same number."),
+    Key("network.proxy", ValueKind.PROXY, _SMALLER, "environment", "The proxy for connections to allowed hosts: `http://HOST:PORT`, with user and password in the variable `PINFOLD_PROXY_CREDENTIALS` as `USER:PASSWORD`; `environment`, the one in `https_proxy` or `all_proxy` when Pinfold starts; or `none`. Hosts in `no_proxy` and addresses that are not public are reached without it.", (), WrittenBy.TRUSTED),
 
-    _list((
-        "environment.keep"
-    ), ValueKind.NAMES, _GRANT, "Variables that commands get although they look like secrets."),
+    _list("environment.keep", ValueKind.NAMES, _GRANT, "Variables that commands get although they look like secrets."),
     _list("environment.drop", ValueKind.NAMES, _RESTRICT, "Variables that commands never get."),
-    _list((
-        "environment.set"
-    ), ValueKind.TEXT_TABLE, _GRANT, "Variables that every command gets, with their values."),
+    _list("environment.set", ValueKind.TEXT_TABLE, _GRANT, "Variables that every command gets, with their values."),
 
-    Key((
-        "limits.timeout"
-    ), ValueKind.DURATION, _SMALLER, "10m", "How long a command may take; empty for no limit."),
-    Key((
-        "limits.memory"
-    ), ValueKind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
+    Key("limits.timeout", ValueKind.DURATION, _SMALLER, "10m", "How long a command may take; empty for no limit."),
+    Key("limits.memory", ValueKind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
     Key("limits.processes", ValueKind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
-    Key((
-        "limits.output"
-    ), ValueKind.SIZE, _SMALLER, (
-        "10MB"
-    ), "How much of a command's output is kept, for each stream; empty for no limit."),
-    Key((
-        "limits.answer"
-    ), ValueKind.DURATION, _SMALLER, (
-        "2s"
-    ), (
-        "How long a decision may take, without the time of hooks; a later one is a deny."
-    ), (), WrittenBy.TRUSTED),
+    Key("limits.output", ValueKind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
+    Key("limits.answer", ValueKind.DURATION, _SMALLER, "2s", "How long a decision may take, without the time of hooks; a later one is a deny.", (), WrittenBy.TRUSTED),
 
-    _list((
-        "hooks.before_command"
-    ), ValueKind.HOOKS, _RESTRICT, (
-        "Programs to ask before each command; a crash or a timeout is a deny."
-    ), WrittenBy.TRUSTED),
-    Key((
-        "hooks.timeout"
-    ), ValueKind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), WrittenBy.TRUSTED),
+    _list("hooks.before_command", ValueKind.HOOKS, _RESTRICT, "Programs to ask before each command; a crash or a timeout is a deny.", WrittenBy.TRUSTED),
+    Key("hooks.timeout", ValueKind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), WrittenBy.TRUSTED),
 
-    Key((
-        "approvals.keep"
-    ), ValueKind.DURATION, _SMALLER, (
-        "30d"
-    ), (
-        "How long an answer `always` holds, and how long an answer `session` can be resumed; empty for no"
-        " limit."
-    )),
-    Key((
-        "approvals.wait"
-    ), ValueKind.DURATION, _SMALLER, (
-        "2m"
-    ), (
-        "How long a question stays open on the terminal or the page; then the answer is no. At most 10"
-        " minutes."
-    )),
+    Key("approvals.keep", ValueKind.DURATION, _SMALLER, "30d", "How long an answer `always` holds, and how long an answer `session` can be resumed; empty for no limit."),
+    Key("approvals.wait", ValueKind.DURATION, _SMALLER, "2m", "How long a question stays open on the terminal or the page; then the answer is no. At most 10 minutes."),
 
-    Key((
-        "journal.size"
-    ), ValueKind.SIZE, _SMALLER, (
-        "200MB"
-    ), (
-        "The size at which the journal deletes its oldest rows, all projects together; empty for no limit."
-        " An administrator may set more or less than the default; your own value counts if it is smaller."
-    ), (), WrittenBy.TRUSTED),
+    Key("journal.size", ValueKind.SIZE, _SMALLER, "200MB", "The size at which the journal deletes its oldest rows, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts if it is smaller.", (), WrittenBy.TRUSTED),
 
-    _list((
-        "violations.ignore"
-    ), ValueKind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose violations are not reported."),
+    _list("violations.ignore", ValueKind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose violations are not reported."),
 )
 # fmt: on
 
