@@ -234,6 +234,20 @@ def test_what_pages_name_is_there(page: Path) -> None:
         assert any((place / name).exists() for place in (TOP, SOURCE)) or "NAME" in name, (page.name, name)
 
 
+THREAD = re.compile(
+    r'begin_thread\([^"]*"([\w-]+)"|Workers\(\s*"([\w-]+)"|name(?:_prefix)?="pinfold-([\w-]+)"',
+)
+
+
+def test_the_page_about_architecture_lists_the_threads_of_a_session() -> None:
+    page = (TOP / "docs/architecture.md").read_text()
+    packages = ("sandbox", "session", "network", "workspace", "approval")
+    text = "".join(path.read_text() for each in packages for path in (SOURCE / each).rglob("*.py"))
+    names = {"".join(found) for found in THREAD.findall(text)}
+    assert len(names) >= 5
+    assert not [name for name in names if f"`{name}`" not in page]
+
+
 def test_the_page_about_the_command_line_lists_every_verb() -> None:
     table = (TOP / "docs/cli.md").read_text().partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(VERBS)
