@@ -163,7 +163,7 @@ def _request(
         replace(policy or scratch.policy, additional_readonly_paths=places),
         scratch.work,
         environment=scratch.environment(),
-        stdin=json.dumps(scratch.world()._asdict()).encode(),
+        stdin=json.dumps(scratch.targets()._asdict()).encode(),
         timeout=timeout,
         output=100_000,
     )

@@ -21,7 +21,7 @@ from pinfold.model.home import home_of
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.shipped_protected import protected_by
-from pinfold.sandbox.attacks.attack import World
+from pinfold.sandbox.attacks.attack import Targets
 from pinfold.sandbox.attacks.processes import LOCK
 from pinfold.settings import policy_of
 from pinfold.workspace.scan import WorkspaceScanner
@@ -110,8 +110,8 @@ class Scratch:
         self.baits.require_victim()
         self.before = self.guarded()
 
-    def world(self) -> World:
-        return World(
+    def targets(self) -> Targets:
+        return Targets(
             work=self.work,
             home=self.home,
             outside=self.outside,

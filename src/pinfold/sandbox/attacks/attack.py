@@ -35,7 +35,7 @@ class AttackStage(Enum):
     REPLACED = "by the next command, in the sandbox that replaces the broken one"
 
 
-class World(NamedTuple):
+class Targets(NamedTuple):
     """The targets of attacks; every field survives JSON."""
 
     work: str
@@ -80,7 +80,7 @@ class Attack(NamedTuple):
     name: str
     tries: str
     claim: str
-    run: Callable[[World], str | None]
+    run: Callable[[Targets], str | None]
     needs_root: bool
     """Without a sandbox only root can do it."""
     sandboxed_only: str
@@ -98,10 +98,10 @@ def attack(
     needs_root: bool = False,
     sandboxed_only: str = "",
     stage: AttackStage = AttackStage.AFTER,
-) -> Callable[[Callable[[World], str | None]], Callable[[World], str | None]]:
+) -> Callable[[Callable[[Targets], str | None]], Callable[[Targets], str | None]]:
     """Registers a function as the attack of its name."""
 
-    def register(run: Callable[[World], str | None]) -> Callable[[World], str | None]:
+    def register(run: Callable[[Targets], str | None]) -> Callable[[Targets], str | None]:
         name = run.__name__
         REGISTERED[name] = Attack(name, tries, claim, run, needs_root, sandboxed_only, stage)
         return run

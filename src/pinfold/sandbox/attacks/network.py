@@ -7,7 +7,7 @@ names its receiver in each send, so it needs no connect.
 import os
 import socket
 
-from pinfold.sandbox.attacks.attack import PACKETS, Untried, World, attack, prepare
+from pinfold.sandbox.attacks.attack import PACKETS, Targets, Untried, attack, prepare
 
 TIMEOUT = 1.0
 NETLINK_UEVENT = 15
@@ -36,47 +36,47 @@ def connect_unix(path: str, kind: int = socket.SOCK_STREAM) -> str:
 
 
 @attack("connect to a server on the machine's loopback", PACKETS)
-def connect_loopback(world: World) -> str:
-    return connect(world.tcp[0])
+def connect_loopback(targets: Targets) -> str:
+    return connect(targets.tcp[0])
 
 
 @attack("connect to a server on the machine's loopback over IPv6", PACKETS)
-def connect_loopback_6(world: World) -> str:
-    if world.tcp[1][1] == 0:
+def connect_loopback_6(targets: Targets) -> str:
+    if targets.tcp[1][1] == 0:
         raise Untried("this machine has no ::1")
-    return connect(world.tcp[1])
+    return connect(targets.tcp[1])
 
 
 @attack("connect to a server on the machine's loopback as 0.0.0.0", PACKETS)
-def connect_any(world: World) -> str:
-    return connect(("0.0.0.0", world.tcp[0][1]))  # noqa: S104  (the attack is this very address)
+def connect_any(targets: Targets) -> str:
+    return connect(("0.0.0.0", targets.tcp[0][1]))  # noqa: S104  (the attack is this very address)
 
 
 @attack("connect to the machine's own address", PACKETS)
-def connect_own_address(world: World) -> str:
-    if len(world.tcp) < 3:
+def connect_own_address(targets: Targets) -> str:
+    if len(targets.tcp) < 3:
         raise Untried("this machine has no address but its loopback")
-    return connect(world.tcp[2])
+    return connect(targets.tcp[2])
 
 
 @attack("send a datagram to the machine's loopback", PACKETS)
-def send_datagram(world: World) -> str | None:
+def send_datagram(targets: Targets) -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.sendto(b"pinfold", ("127.0.0.1", world.udp))
+        client.sendto(b"pinfold", ("127.0.0.1", targets.udp))
     return None
 
 
 @attack("connect with the first byte of data, by MSG_FASTOPEN", PACKETS)
-def connect_fast(world: World) -> str:
+def connect_fast(targets: Targets) -> str:
     with socket.socket() as client:
         client.settimeout(TIMEOUT)
-        client.sendto(b"x", socket.MSG_FASTOPEN, tuple(world.tcp[0]))
+        client.sendto(b"x", socket.MSG_FASTOPEN, tuple(targets.tcp[0]))
     return "connected"
 
 
 @attack("find a route to the internet", PACKETS)
-def find_route(world: World) -> str:
-    if len(world.tcp) < 3:
+def find_route(targets: Targets) -> str:
+    if len(targets.tcp) < 3:
         raise Untried("this machine has no route itself")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.connect(DOCUMENTATION)
@@ -84,7 +84,7 @@ def find_route(world: World) -> str:
 
 
 @attack("see the machine's network interfaces", PACKETS)
-def see_interfaces(_: World) -> str | None:
+def see_interfaces(_: Targets) -> str | None:
     others = [name for _, name in socket.if_nameindex() if name != "lo"]
     if not others and not os.path.exists("/proc/net/route"):
         raise Untried("there is no /proc/net")
@@ -92,71 +92,71 @@ def see_interfaces(_: World) -> str | None:
 
 
 @attack("open a raw socket", PACKETS, needs_root=True)
-def open_raw(_: World) -> str:
+def open_raw(_: Targets) -> str:
     socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()
     return "opened it"
 
 
 @attack("open a packet socket", PACKETS, needs_root=True)
-def open_packet(_: World) -> str:
+def open_packet(_: Targets) -> str:
     socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
     return "opened it"
 
 
 @attack("open a vsock, which knows no network namespace", PACKETS)
-def open_vsock(_: World) -> str:
+def open_vsock(_: Targets) -> str:
     socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
     return "opened it"
 
 
 @attack("listen to the kernel's events by netlink", PACKETS)
-def open_netlink(_: World) -> str:
+def open_netlink(_: Targets) -> str:
     socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_UEVENT).close()
     return "opened it"
 
 
 @attack("open the kernel's crypto by AF_ALG", PACKETS)
-def open_crypto(_: World) -> str:
+def open_crypto(_: Targets) -> str:
     socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET).close()
     return "opened it"
 
 
 @attack("connect to a unix socket of the machine", PACKETS)
-def connect_stream(world: World) -> str:
-    return connect_unix(near(f"{world.outside}/stream"))
+def connect_stream(targets: Targets) -> str:
+    return connect_unix(near(f"{targets.outside}/stream"))
 
 
 @attack("connect to a seqpacket unix socket of the machine", PACKETS)
-def connect_seqpacket(world: World) -> str:
-    return connect_unix(near(f"{world.outside}/seqpacket"), socket.SOCK_SEQPACKET)
+def connect_seqpacket(targets: Targets) -> str:
+    return connect_unix(near(f"{targets.outside}/seqpacket"), socket.SOCK_SEQPACKET)
 
 
 @attack("connect to a unix socket of the machine in the workspace", PACKETS)
-def connect_in_workspace(world: World) -> str:
-    return connect_unix(near(f"{world.work}/socket"))
+def connect_in_workspace(targets: Targets) -> str:
+    return connect_unix(near(f"{targets.work}/socket"))
 
 
 @attack("connect to a unix socket of the machine by a symbolic link", PACKETS)
-def connect_by_symlink(world: World) -> str:
-    link = f"{world.work}/socket-link"
-    prepare(lambda: os.symlink(f"{world.outside}/stream", link))
+def connect_by_symlink(targets: Targets) -> str:
+    link = f"{targets.work}/socket-link"
+    prepare(lambda: os.symlink(f"{targets.outside}/stream", link))
     return connect_unix(near(link))
 
 
 @attack("connect to an abstract unix socket of the machine", PACKETS)
-def connect_abstract(world: World) -> str:
-    return connect_unix("\0" + world.abstract)
+def connect_abstract(targets: Targets) -> str:
+    return connect_unix("\0" + targets.abstract)
 
 
 @attack("send a datagram to a unix socket of the machine", PACKETS)
-def send_unix(world: World) -> str | None:
+def send_unix(targets: Targets) -> str | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
-        client.sendto(b"pinfold", near(f"{world.outside}/datagram"))
+        client.sendto(b"pinfold", near(f"{targets.outside}/datagram"))
     return None
 
 
 @attack("send a datagram to a unix socket of the machine from a connected pair", PACKETS)
-def send_from_pair(world: World) -> str | None:
+def send_from_pair(targets: Targets) -> str | None:
     first, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    first.sendmsg([b"pinfold"], [], 0, near(f"{world.outside}/datagram"))
+    first.sendmsg([b"pinfold"], [], 0, near(f"{targets.outside}/datagram"))
     return None

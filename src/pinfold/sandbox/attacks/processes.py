@@ -21,8 +21,8 @@ from pinfold.sandbox.attacks.attack import (
     LENDS,
     OUTLIVES,
     AttackStage,
+    Targets,
     Untried,
-    World,
     attack,
     prepare,
 )
@@ -58,29 +58,29 @@ def take(path: str) -> str | None:
     return "was sent a directory" if lent else None
 
 
-def lent_by(world: World, path: str) -> str | None:
-    told = f"{world.work}/{PID}"
+def lent_by(targets: Targets, path: str) -> str | None:
+    told = f"{targets.work}/{PID}"
     if not os.path.exists(told):
-        prepare(lambda: lend(path, world.work, told))
+        prepare(lambda: lend(path, targets.work, told))
         return None
     return take(path)
 
 
 @attack("be sent a directory of another sandbox, over a socket with a path", LENDS, stage=AttackStage.OTHER)
-def take_by_path(world: World) -> str | None:
-    return lent_by(world, near(f"{world.work}/lender"))
+def take_by_path(targets: Targets) -> str | None:
+    return lent_by(targets, near(f"{targets.work}/lender"))
 
 
 @attack("be sent a directory of another sandbox, over an abstract socket", LENDS, stage=AttackStage.OTHER)
-def take_by_abstract_name(world: World) -> str | None:
-    return lent_by(world, f"\0{world.abstract}-lender")
+def take_by_abstract_name(targets: Targets) -> str | None:
+    return lent_by(targets, f"\0{targets.abstract}-lender")
 
 
 @attack("see what another sandbox hides, in its table of mounts", LENDS, stage=AttackStage.OTHER)
-def read_others_mounts(world: World) -> str | None:
-    told = f"{world.work}/{PID}"
+def read_others_mounts(targets: Targets) -> str | None:
+    told = f"{targets.work}/{PID}"
     if not os.path.exists(told):
-        prepare(lambda: lend(f"\0{world.abstract}-mounts", world.work, told))
+        prepare(lambda: lend(f"\0{targets.abstract}-mounts", targets.work, told))
         return None
     with open(told) as file, open(f"/proc/{int(file.read())}/mountinfo") as mounts:
         return "read it" if mounts.read() else None
@@ -95,72 +95,72 @@ LONGEST = 20.0
 
 
 @attack("see a process of the machine", HIDDEN)
-def see_process(world: World) -> str | None:
-    with open(f"/proc/{world.victim}/cmdline", "rb") as file:
+def see_process(targets: Targets) -> str | None:
+    with open(f"/proc/{targets.victim}/cmdline", "rb") as file:
         return "saw it" if file.read().startswith(b"sleep\0") else None
 
 
 @attack("end a process of the machine", APPROVES)
-def signal_process(world: World) -> str | None:
-    seen = is_there(world)
-    os.kill(world.victim, signal.SIGTERM)
+def signal_process(targets: Targets) -> str | None:
+    seen = is_there(targets)
+    os.kill(targets.victim, signal.SIGTERM)
     return "signalled it" if seen else None
 
 
 @attack("end a process of the machine by a pidfd", APPROVES)
-def signal_by_pidfd(world: World) -> str | None:
-    seen = is_there(world)
-    signal.pidfd_send_signal(os.pidfd_open(world.victim), signal.SIGTERM)
+def signal_by_pidfd(targets: Targets) -> str | None:
+    seen = is_there(targets)
+    signal.pidfd_send_signal(os.pidfd_open(targets.victim), signal.SIGTERM)
     return "signalled it" if seen else None
 
 
 @attack("trace a process of the machine", APPROVES)
-def trace_process(world: World) -> str:
-    require_victim(world)
-    system_call("ptrace", PTRACE_SEIZE, world.victim, 0, 0)
-    system_call("ptrace", PTRACE_INTERRUPT, world.victim, 0, 0)
-    os.waitpid(world.victim, 0x40000000)
-    system_call("ptrace", PTRACE_DETACH, world.victim, 0, 0)
+def trace_process(targets: Targets) -> str:
+    require_victim(targets)
+    system_call("ptrace", PTRACE_SEIZE, targets.victim, 0, 0)
+    system_call("ptrace", PTRACE_INTERRUPT, targets.victim, 0, 0)
+    os.waitpid(targets.victim, 0x40000000)
+    system_call("ptrace", PTRACE_DETACH, targets.victim, 0, 0)
     return "traced it"
 
 
 @attack("open the memory of a process of the machine for writing", APPROVES)
-def open_memory(world: World) -> str:
-    require_victim(world)
-    os.close(os.open(f"/proc/{world.victim}/mem", os.O_RDWR))
+def open_memory(targets: Targets) -> str:
+    require_victim(targets)
+    os.close(os.open(f"/proc/{targets.victim}/mem", os.O_RDWR))
     return "opened it"
 
 
 @attack("leave the sandbox by the root directory of a process of the machine", APPROVES)
-def leave_by_its_root(world: World) -> str:
-    require_victim(world)
-    os.listdir(f"/proc/{world.victim}/root/")
-    os.close(os.open(f"/proc/{world.victim}/root{world.outside}/file", os.O_WRONLY))
+def leave_by_its_root(targets: Targets) -> str:
+    require_victim(targets)
+    os.listdir(f"/proc/{targets.victim}/root/")
+    os.close(os.open(f"/proc/{targets.victim}/root{targets.outside}/file", os.O_WRONLY))
     return "left by it"
 
 
 @attack("change the priority of a process of the machine")
-def renice_process(world: World) -> str | None:
-    before = os.getpriority(os.PRIO_PROCESS, world.victim)
-    os.setpriority(os.PRIO_PROCESS, world.victim, before + 1)
+def renice_process(targets: Targets) -> str | None:
+    before = os.getpriority(os.PRIO_PROCESS, targets.victim)
+    os.setpriority(os.PRIO_PROCESS, targets.victim, before + 1)
     return None
 
 
 @attack("open the memory of the process that starts commands", APPROVES)
-def open_parents_memory(_: World) -> str:
+def open_parents_memory(_: Targets) -> str:
     os.close(os.open(f"/proc/{PARENT}/mem", os.O_RDWR))
     return "opened it"
 
 
 @attack("leave a daemon that outlives its session", OUTLIVES, stage=AttackStage.CLOSE)
-def outlive_session(world: World) -> str | None:
-    leave_daemon(world)
+def outlive_session(targets: Targets) -> str | None:
+    leave_daemon(targets)
     return None
 
 
 @attack("leave a daemon that outlives the time limit", OUTLIVES, stage=AttackStage.TIMEOUT)
-def outlive_timeout(world: World) -> str | None:
-    leave_daemon(world)
+def outlive_timeout(targets: Targets) -> str | None:
+    leave_daemon(targets)
     time.sleep(LONGEST)
     return None
 
@@ -170,7 +170,7 @@ def outlive_timeout(world: World) -> str | None:
     sandboxed_only="no sandbox separates the attacker from the process",
     stage=AttackStage.REPLACED,
 )
-def end_spawner(_: World) -> str | None:
+def end_spawner(_: Targets) -> str | None:
     with open(f"/proc/{PARENT}/comm") as file:
         if file.read().strip() != "pinfold-spawner":
             raise Untried("commands are not started by a spawner")
@@ -185,41 +185,41 @@ def end_spawner(_: World) -> str | None:
     sandboxed_only="nothing is built without a sandbox",
     stage=AttackStage.LEFTOVERS,
 )
-def find_leftovers(_: World) -> str | None:
+def find_leftovers(_: Targets) -> str | None:
     return None
 
 
-def is_there(world: World) -> bool:
+def is_there(targets: Targets) -> bool:
     """Whether the victim's process id means the victim here, and not a process of our own."""
     with suppress(OSError):
-        return see_process(world) is not None
+        return see_process(targets) is not None
     return False
 
 
-def require_victim(world: World) -> None:
-    if not is_there(world):
+def require_victim(targets: Targets) -> None:
+    if not is_there(targets):
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
 
 
-def leave_daemon(world: World) -> None:
+def leave_daemon(targets: Targets) -> None:
     """Leaves a process in a session of its own, orphaned twice, that holds a lock as long as it lives."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            _hold(world)
+            _hold(targets)
         os._exit(0)
     os.wait()
-    while os.path.getsize(f"{world.work}/{LOCK}") == 0:
+    while os.path.getsize(f"{targets.work}/{LOCK}") == 0:
         time.sleep(0.005)
 
 
-def _hold(world: World) -> None:
+def _hold(targets: Targets) -> None:
     try:
-        lock = os.open(f"{world.work}/{LOCK}", os.O_WRONLY)
+        lock = os.open(f"{targets.work}/{LOCK}", os.O_WRONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, b"held")
         end = time.monotonic() + LONGEST
-        while time.monotonic() < end and not os.path.exists(f"{world.work}/{STOP}"):
+        while time.monotonic() < end and not os.path.exists(f"{targets.work}/{STOP}"):
             time.sleep(0.02)
     finally:
         with suppress(OSError):

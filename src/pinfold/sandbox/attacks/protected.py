@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import cycle
 
 from pinfold.kernel.syscall import buffer, system_call
-from pinfold.sandbox.attacks.attack import PROTECTED, World, attack, prepare
+from pinfold.sandbox.attacks.attack import PROTECTED, Targets, attack, prepare
 from pinfold.sandbox.attacks.files import MAKE, WRITE, write
 
 RENAME_EXCHANGE = 2
@@ -26,128 +26,128 @@ def made(path: str) -> str | None:
 
 
 @attack("write to an existing git hook", PROTECTED)
-def write_hook(world: World) -> str:
-    return write(f"{world.work}/.git/hooks/pre-commit")
+def write_hook(targets: Targets) -> str:
+    return write(f"{targets.work}/.git/hooks/pre-commit")
 
 
 @attack("make another git hook", PROTECTED)
-def make_hook(world: World) -> str:
-    return write(f"{world.work}/.git/hooks/post-checkout", MAKE)
+def make_hook(targets: Targets) -> str:
+    return write(f"{targets.work}/.git/hooks/post-checkout", MAKE)
 
 
 @attack("append to .git/config", PROTECTED)
-def write_git_config(world: World) -> str:
-    return write(f"{world.work}/.git/config", WRITE | os.O_APPEND)
+def write_git_config(targets: Targets) -> str:
+    return write(f"{targets.work}/.git/config", WRITE | os.O_APPEND)
 
 
 @attack("move a file over .git/config", PROTECTED)
-def replace_git_config(world: World) -> str:
-    prepare(lambda: write(f"{world.work}/new-config", MAKE))
-    os.rename(f"{world.work}/new-config", f"{world.work}/.git/config")
+def replace_git_config(targets: Targets) -> str:
+    prepare(lambda: write(f"{targets.work}/new-config", MAKE))
+    os.rename(f"{targets.work}/new-config", f"{targets.work}/.git/config")
     return "replaced it"
 
 
 @attack("exchange .git/config with another file", PROTECTED)
-def exchange_git_config(world: World) -> str:
-    prepare(lambda: write(f"{world.work}/other-config", MAKE))
-    names = [os.fsencode(f"{world.work}/{name}") for name in ("other-config", ".git/config")]
+def exchange_git_config(targets: Targets) -> str:
+    prepare(lambda: write(f"{targets.work}/other-config", MAKE))
+    names = [os.fsencode(f"{targets.work}/{name}") for name in ("other-config", ".git/config")]
     system_call("renameat2", AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE)
     return "exchanged them"
 
 
 @attack("move .git aside", PROTECTED)
-def move_git_aside(world: World) -> str:
-    os.rename(f"{world.work}/.git", f"{world.work}/aside")
+def move_git_aside(targets: Targets) -> str:
+    os.rename(f"{targets.work}/.git", f"{targets.work}/aside")
     return "moved it"
 
 
 @attack("write to .git/config by a hard link", PROTECTED)
-def link_git_config(world: World) -> str:
-    os.link(f"{world.work}/.git/config", f"{world.work}/config-link")
-    return write(f"{world.work}/config-link")
+def link_git_config(targets: Targets) -> str:
+    os.link(f"{targets.work}/.git/config", f"{targets.work}/config-link")
+    return write(f"{targets.work}/config-link")
 
 
 @attack("write to an editor's tasks", PROTECTED)
-def write_tasks(world: World) -> str:
-    return write(f"{world.work}/.vscode/tasks.json")
+def write_tasks(targets: Targets) -> str:
+    return write(f"{targets.work}/.vscode/tasks.json")
 
 
 @attack("delete an editor's tasks", PROTECTED)
-def delete_tasks(world: World) -> str:
-    os.unlink(f"{world.work}/.vscode/tasks.json")
+def delete_tasks(targets: Targets) -> str:
+    os.unlink(f"{targets.work}/.vscode/tasks.json")
     return "deleted them"
 
 
 @attack("move an editor's directory aside", PROTECTED)
-def move_editor_aside(world: World) -> str:
-    os.rename(f"{world.work}/.vscode", f"{world.work}/vscode")
+def move_editor_aside(targets: Targets) -> str:
+    os.rename(f"{targets.work}/.vscode", f"{targets.work}/vscode")
     return "moved it"
 
 
 @attack("make a git hook executable", PROTECTED)
-def chmod_hook(world: World) -> str:
-    os.chmod(f"{world.work}/.git/hooks/pre-commit", 0o700)
+def chmod_hook(targets: Targets) -> str:
+    os.chmod(f"{targets.work}/.git/hooks/pre-commit", 0o700)
     return "changed its mode"
 
 
 @attack("make a protected file that does not exist", PROTECTED)
-def make_name(world: World) -> str:
-    return write(f"{world.work}/.mcp.json", MAKE)
+def make_name(targets: Targets) -> str:
+    return write(f"{targets.work}/.mcp.json", MAKE)
 
 
 @attack("make a protected file deep in the workspace", PROTECTED)
-def make_name_deep(world: World) -> str:
-    prepare(lambda: os.makedirs(f"{world.work}/a/b"))
-    os.makedirs(f"{world.work}/a/b/.claude", exist_ok=True)
-    return write(f"{world.work}/a/b/.claude/settings.json", MAKE)
+def make_name_deep(targets: Targets) -> str:
+    prepare(lambda: os.makedirs(f"{targets.work}/a/b"))
+    os.makedirs(f"{targets.work}/a/b/.claude", exist_ok=True)
+    return write(f"{targets.work}/a/b/.claude/settings.json", MAKE)
 
 
 @attack("make a protected file by moving another to its name", PROTECTED)
-def rename_to_name(world: World) -> str | None:
-    prepare(lambda: write(f"{world.work}/plain", MAKE))
-    os.rename(f"{world.work}/plain", f"{world.work}/.envrc")
-    return made(f"{world.work}/.envrc")
+def rename_to_name(targets: Targets) -> str | None:
+    prepare(lambda: write(f"{targets.work}/plain", MAKE))
+    os.rename(f"{targets.work}/plain", f"{targets.work}/.envrc")
+    return made(f"{targets.work}/.envrc")
 
 
 @attack("make a protected file by a hard link", PROTECTED)
-def link_to_name(world: World) -> str | None:
-    prepare(lambda: write(f"{world.work}/linked", MAKE))
-    os.link(f"{world.work}/linked", f"{world.work}/.bashrc")
-    return made(f"{world.work}/.bashrc")
+def link_to_name(targets: Targets) -> str | None:
+    prepare(lambda: write(f"{targets.work}/linked", MAKE))
+    os.link(f"{targets.work}/linked", f"{targets.work}/.bashrc")
+    return made(f"{targets.work}/.bashrc")
 
 
 @attack("make a protected file by a symbolic link", PROTECTED)
-def symlink_to_name(world: World) -> str | None:
-    os.symlink("/nowhere", f"{world.work}/.cursor")
-    return made(f"{world.work}/.cursor")
+def symlink_to_name(targets: Targets) -> str | None:
+    os.symlink("/nowhere", f"{targets.work}/.cursor")
+    return made(f"{targets.work}/.cursor")
 
 
 @attack("make a protected file through a dangling symbolic link", PROTECTED)
-def create_through_link(world: World) -> str | None:
-    link = f"{world.work}/dangling"
-    prepare(lambda: os.symlink(f"{world.work}/.npmrc", link))
+def create_through_link(targets: Targets) -> str | None:
+    link = f"{targets.work}/dangling"
+    prepare(lambda: os.symlink(f"{targets.work}/.npmrc", link))
     write(link, MAKE)
-    return made(f"{world.work}/.npmrc")
+    return made(f"{targets.work}/.npmrc")
 
 
 @attack("make a protected file by renaming the directory above", PROTECTED)
-def rename_parent_to_name(world: World) -> str | None:
-    prepare(lambda: os.mkdir(f"{world.work}/husk"))
-    prepare(lambda: write(f"{world.work}/husk/pre-commit", MAKE))
-    os.rename(f"{world.work}/husk", f"{world.work}/.husky")
-    return made(f"{world.work}/.husky/pre-commit")
+def rename_parent_to_name(targets: Targets) -> str | None:
+    prepare(lambda: os.mkdir(f"{targets.work}/husk"))
+    prepare(lambda: write(f"{targets.work}/husk/pre-commit", MAKE))
+    os.rename(f"{targets.work}/husk", f"{targets.work}/.husky")
+    return made(f"{targets.work}/.husky/pre-commit")
 
 
 @attack("make a repository in the workspace, with a hook in it", PROTECTED)
-def plant_repository(world: World) -> str:
-    prepare(lambda: os.mkdir(f"{world.work}/sub"))
-    os.makedirs(f"{world.work}/sub/.git/hooks", exist_ok=True)
-    return write(f"{world.work}/sub/.git/hooks/post-checkout", MAKE)
+def plant_repository(targets: Targets) -> str:
+    prepare(lambda: os.mkdir(f"{targets.work}/sub"))
+    os.makedirs(f"{targets.work}/sub/.git/hooks", exist_ok=True)
+    return write(f"{targets.work}/sub/.git/hooks/post-checkout", MAKE)
 
 
 @attack("make a protected file by changing the path while the call is checked", PROTECTED)
-def race_for_name(world: World) -> str | None:
-    harmless, wanted = (os.fsencode(f"{world.work}/{name}") for name in ("aa.json", ".zshrc"))
+def race_for_name(targets: Targets) -> str | None:
+    harmless, wanted = (os.fsencode(f"{targets.work}/{name}") for name in ("aa.json", ".zshrc"))
     path = buffer(harmless, max(len(harmless), len(wanted)) + 1)
     done = threading.Event()
 

@@ -8,26 +8,26 @@ import os
 import sys
 
 from pinfold.sandbox.attacks import files, hidden, network, privileges, processes, protected
-from pinfold.sandbox.attacks.attack import REGISTERED, Attack, Untried, World
+from pinfold.sandbox.attacks.attack import REGISTERED, Attack, Targets, Untried
 
 THROUGH, HELD, UNTRIED = "through", "held", "untried"
 
 
 def main() -> None:
     """The names of attacks are the arguments; the targets come on standard input."""
-    world = World(**json.load(sys.stdin))
+    targets = Targets(**json.load(sys.stdin))
     names = sys.argv[1:]
     for name in names:
         if len(names) == 1 or os.fork() == 0:
-            _report(name, world)
+            _report(name, targets)
         else:
             _, status = os.wait()
             if os.WIFSIGNALED(status):
                 _write(name, HELD, f"it was ended by signal {os.WTERMSIG(status)}")
 
 
-def _report(name: str, world: World) -> None:
-    _write(name, *tried(name, world))
+def _report(name: str, targets: Targets) -> None:
+    _write(name, *tried(name, targets))
     os._exit(0)
 
 
@@ -35,9 +35,9 @@ def _write(name: str, outcome: str, detail: str) -> None:
     os.write(1, json.dumps({"name": name, "outcome": outcome, "detail": detail}).encode() + b"\n")
 
 
-def tried(name: str, world: World) -> tuple[str, str]:
+def tried(name: str, targets: Targets) -> tuple[str, str]:
     try:
-        got = ATTACKS[name].run(world)
+        got = ATTACKS[name].run(targets)
     except Untried as reason:
         return UNTRIED, str(reason)
     except OSError as error:
