@@ -155,7 +155,7 @@ def test_one_who_does_not_let_go_is_not_waited_for_without_end(
     path = str(tmp_path / "journal.sqlite")
     with Journal(path) as journal, Journal(path) as other:
         other._lines.begin()
-        with pytest.raises(JournalError, match="another process does not let go of it"):
+        with pytest.raises(JournalError, match="another process keeps it locked"):
             journal.append("a", "run", {})
         other._lines.end()
         journal.append("a", "run", {})
@@ -244,7 +244,7 @@ def test_one_that_is_closed_writes_nowhere(tmp_path: Path) -> None:
     journal.close()
     with open(tmp_path / "other", "w+b") as other:  # which has its number
         journal.close()
-        with pytest.raises(JournalError, match="it is closed"):
+        with pytest.raises(JournalError, match="the journal is closed"):
             journal.append("a", "run", {})
         assert other.read() == b""
 

@@ -116,7 +116,7 @@ def test_a_project_that_is_gone_is_not_said_to_be_outside(session: pinfold.Sessi
     work.rmdir()
     with refusal("unreachable") as refused:
         session.files.read("a")
-    assert str(refused.value).startswith(f"{work} is not there; ")
+    assert str(refused.value).startswith(f"{work} does not exist any more; ")
 
 
 def test_a_project_that_is_renamed_is_gone_for_tools_as_for_commands(
@@ -128,7 +128,7 @@ def test_a_project_that_is_renamed_is_gone_for_tools_as_for_commands(
     for use in (lambda: files.read("a"), files.entries, lambda: files.write("b", "x")):
         with refusal("unreachable") as refused:
             use()
-        assert str(refused.value).startswith(f"{work} is not there; ")
+        assert str(refused.value).startswith(f"{work} does not exist any more; ")
     with pytest.raises(pinfold.ConfinementError):
         session.run("cat a")
     work.mkdir()
@@ -188,7 +188,7 @@ HALF = "\ud800"
 
 
 def test_halves_of_characters_are_refused_before_anything_is_made(files: FileTools, work: Path) -> None:
-    with pytest.raises(FileRefused, match="which is no character"):
+    with pytest.raises(FileRefused, match="which is half of a Unicode character"):
         files.write(f"new/{HALF}", "")
     with pytest.raises(FileRefused, match="which has no"):
         files.write("new/file", HALF)

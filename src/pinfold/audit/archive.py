@@ -39,9 +39,9 @@ LAST = "SELECT coalesce(max(id), 0) FROM entries"
 
 
 SPARE = 50
-"""Of the size, one part in so many is made free at once, so that this is not done each time."""
+"""One part in so many of the size is freed at once, so that this is not done each time."""
 A_ROW = 100
-"""Bytes that a row takes beside its data, more or less."""
+"""Bytes that a row takes beside its data, roughly."""
 LIVES = 30 * 86400
 USED = """SELECT (counted.page_count - free.freelist_count) * size.page_size
 FROM pragma_page_count AS counted, pragma_freelist_count AS free, pragma_page_size AS size"""
@@ -52,11 +52,11 @@ FORGET = """DELETE FROM entries WHERE id <= ?1 AND (kind <> 'policy' OR at < ?2 
 
 
 class Forgotten(Struct, frozen=True):
-    """What went to make room."""
+    """What was deleted to make room."""
 
     rows: int
     until: float
-    """When the youngest of it was written."""
+    """When the newest deleted row was written."""
 
 
 def keep(path: str, rows: Iterable[TailRow], size: int | None = None) -> Forgotten | None:
@@ -77,14 +77,14 @@ def keep(path: str, rows: Iterable[TailRow], size: int | None = None) -> Forgott
 
 
 def last(path: str) -> int:
-    """The highest number in it; 0 if there is none."""
+    """The highest number in the table; 0 if there is none."""
     with opened(path) as connection:
         return int(connection.execute(LAST).fetchone()[0]) if connection else 0
 
 
 @contextmanager
 def opened(path: str, mode: str = "ro") -> Iterator[sqlite3.Connection | None]:
-    """None where nothing was ever kept: if there was no room for its first page, an empty file stays."""
+    """Opens the table; None if nothing was ever kept: an empty file stays if its first page found no room."""
     try:
         is_begun = os.stat(path).st_size > 0
     except (FileNotFoundError, NotADirectoryError):
@@ -100,7 +100,7 @@ def opened(path: str, mode: str = "ro") -> Iterator[sqlite3.Connection | None]:
 
 @contextmanager
 def _connected(name: str, uri: bool = False) -> Iterator[sqlite3.Connection]:
-    """What SQLite has to complain of is raised as OSError."""
+    """Opens a connection; errors of SQLite are raised as OSError."""
     try:
         with closing(sqlite3.connect(name, uri=uri, timeout=BUSY, isolation_level=None)) as connection:
             yield connection
@@ -121,7 +121,7 @@ def _turn_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def make_room(connection: sqlite3.Connection, size: int) -> Forgotten | None:
-    """Frees what is beyond the size; None if that is nothing."""
+    """Deletes the oldest rows beyond the size; None if there are none."""
     excess = connection.execute(USED).fetchone()[0] - size
     if excess <= 0:
         return None

@@ -1,8 +1,8 @@
-"""What `sandbox.debug_output_dir` gets: a line for each thing that was run, and all that was known of it.
+"""Writes `sandbox.debug_output_dir`: a line for each run, and a file with everything known about it.
 
 `log.jsonl` has one line each: what, where, enforced or not, how long. `run-ID.json` has the rest: the
-effective policy, the policy as it is converted for executors, the plan of the pen, how it ended. The
-directory is hidden from commands (`session.judge`), so none of this can be read or changed from inside.
+effective policy, the policy as converted for executors, the plan of the pen, how the run ended. The
+directory is hidden from commands (`session.judge`), so commands can neither read nor change any of this.
 """
 
 import os
@@ -20,7 +20,7 @@ class DebugOutput:
             os.makedirs(directory, mode=0o700, exist_ok=True)
         except OSError as error:
             raise PinfoldError(
-                f"the debug directory {directory} cannot be made: {error.strerror}; "
+                f"the debug directory {directory} cannot be created: {error.strerror}; "
                 "name another in `sandbox.debug_output_dir`"
             ) from None
 

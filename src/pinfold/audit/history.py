@@ -1,11 +1,11 @@
-"""The journal read by a person: what happened last and how it ended, and how the oldest of it is forgotten.
+"""Reads the journal for people: what happened last and how it ended. Also deletes its oldest rows.
 
-INVARIANT: reading changes nothing, and forgetting leaves the last row: numbers are never given out twice, so
-that no end is taken for another run's. Policies stay: a session that is alive names them by their number.
+INVARIANT: reading changes nothing, and deleting keeps the last row: numbers are never given out twice, so
+that no end is taken for another run's. Policies stay: a live session names them by their number.
 
 Facts about SQLite:
-- VACUUM wants the file for itself; what it cannot give back now is used by the next rows.
-- In WAL mode a transaction sees all the time what there was at its first question, and who writes goes on.
+- VACUUM needs the file for itself; what it cannot give back now, the next rows use.
+- In WAL mode a transaction sees the state at its first query all the time, and writers go on.
 """
 
 import fcntl
@@ -41,9 +41,9 @@ class Action(Struct, frozen=True):
 
     entry: JournalEntry
     end: dict[str, Any] | None
-    """Of a run: how it ended, if that was written down."""
+    """How a run ended, if that was recorded."""
     command: str = ""
-    """Of what happened in a run: the line of that, if it is still there."""
+    """The command line of the run that it happened in, if that is still there."""
 
 
 def entries(path: str, session: str | None = None) -> list[JournalEntry]:
@@ -54,17 +54,17 @@ def entries(path: str, session: str | None = None) -> list[JournalEntry]:
 
 
 def has(path: str, session: str) -> bool:
-    """Whether it has anything of a session, readable or not."""
+    """Whether it has any row of a session, readable or not."""
     with _reading(path) as (ask, lines):
         return any(_of(lines, session)) or bool(ask(OF_A_SESSION, session))
 
 
 def actions(path: str, most: int = EVERY, session: str | None = None) -> list[Action]:
-    """The last of them, of all sessions or of one; the newest last."""
+    """The last actions, of all sessions or of one; the newest last."""
     with _reading(path) as (ask, lines):
         kept = _by_number(map(_line, ask(DEEDS, session, most)[::-1]))
         new = _by_number(each for each in _of(lines, session) if each.kind not in NO_DEEDS)
-        # What is in both places may be older than the oldest that was asked for.
+        # Rows that are in both places may be older than the oldest one asked for.
         found = [row for _, row in sorted((kept | new).items())]
         found = found if most == EVERY else found[-most:]
         ends = dict(ask(ENDS, found[0].id)) if found else {}
@@ -83,7 +83,7 @@ def actions(path: str, most: int = EVERY, session: str | None = None) -> list[Ac
 
 
 def forget(path: str, before: float) -> int:
-    """How many rows from before that moment are gone; the file gets smaller, if nobody is in the way."""
+    """Deletes rows from before a moment; returns how many. The file shrinks if no other process uses it."""
     with _reading(path) as (ask, lines):
         if not lines and not ask(ANY):
             return 0
@@ -108,8 +108,7 @@ Ask = Callable[..., list[Any]]
 
 @contextmanager
 def _reading(path: str) -> Iterator[tuple[Ask, list[TailRow]]]:
-    """What answers questions to the table, and the lines, as they are at one moment. For that alone does
-    anybody wait for us who has something to write."""
+    """Queries to the table, and the lines, both as of one moment. Writers wait only until that moment."""
     try:
         with ExitStack() as until_the_end:
             with _still(path) as lines:
@@ -124,7 +123,7 @@ def _reading(path: str) -> Iterator[tuple[Ask, list[TailRow]]]:
 
 @contextmanager
 def _still(path: str) -> Iterator[list[TailRow]]:
-    """The lines; nobody moves them meanwhile."""
+    """The lines, while no other process moves them."""
     try:
         lines = TailFile(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,14 +1,14 @@
 """The journal: one row for each thing that is about to happen, and one for how it ended.
 
-INVARIANT: a row is written before what it tells of is done, and none is ever changed. What cannot be
+INVARIANT: a row is written before the thing it records is done, and no row is ever changed. What cannot be
 journaled is not done.
 
-The newest rows are lines of a file (`lines`), all others are in a table of SQLite's (`archive`). To commit a
-row there takes 130 us where other work has had the processor's caches, and each run has two; a line takes a
-tenth of that, and needs no database to be opened before the first. So lines are moved many at a time.
+The newest rows are lines of a file (`tail_file`), all others are in a table of SQLite's (`archive`). A commit
+to the table takes 130 us where other work has had the processor's caches, and each run has two. A line takes
+a tenth of that, and needs no database to be opened before the first. So lines are moved many at a time.
 
-Whoever moves some and is killed before it has taken them away leaves them in both places: a number is a row's
-name, and what has come twice is there once.
+A process that is killed after it copied lines, and before it removed them, leaves them in both places. A
+number is a row's name, so a row that is there twice counts once.
 """
 
 import os
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pinfold.audit.archive import Forgotten
 
 LARGEST = 1 << 18
-"""Bytes of lines, from which on they are moved: those of some 300 commands."""
+"""Bytes of lines after which they are moved: the lines of some 300 commands."""
 MARK = b"SQLite format 3\0"
 FORGOTTEN = "forgotten"
 """The kind of row that records which rows were deleted to keep the journal within its size."""
-ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
-"""What helps where nothing can be written down."""
+ELSEWHERE = "free disk space, make its directory writable, or name another one in XDG_STATE_HOME"
+"""The remedy if the journal cannot be written."""
 JournalRow = tuple[str, str, Mapping[str, object], int | None]
 """Session, kind, data, and what it is about."""
 
@@ -51,11 +51,11 @@ class Journal:
         """Beyond `size` bytes the journal deletes its oldest rows; None sets no limit."""
         self.path, self.size = path, size
         self._lock = threading.RLock()
-        """Taken twice by one thread if Python forgets a run after it has the lock and before it writes."""
+        """Taken twice by one thread if Python collects a run after it has the lock and before it writes."""
         self._writer = 0
         """The thread that writes."""
         self._behind: list[JournalRow] = []
-        """Rows that came while that very thread wrote one: ends of runs that Python forgot just then."""
+        """Rows that came while that very thread wrote one: ends of runs that Python collected just then."""
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             _require_table(path)
@@ -64,7 +64,7 @@ class Journal:
             raise self._trouble(error) from None
 
     def append(self, session: str, kind: str, data: Mapping[str, object], about: int | None = None) -> int:
-        """Writes one row; its number."""
+        """Writes one row; returns its number."""
         row = session, kind, data, about
         if self._writer == threading.get_ident():
             self._behind.append(row)
@@ -72,7 +72,7 @@ class Journal:
         return self._in_turn(lambda: self._append(row))
 
     def append_policy(self, session: str, data: Mapping[str, object]) -> int:
-        """The same, unless the last policy that was written lately is this one: then its number."""
+        """Writes a policy, unless the last recent one equals it; returns the number of either."""
 
         def write() -> int:
             last = self._lines.last_policy()
@@ -81,7 +81,7 @@ class Journal:
         return self._in_turn(write)
 
     def settle(self) -> None:
-        """All rows are in the table then."""
+        """Moves all rows into the table."""
         self._in_turn(lambda: self._settle(self._lines.head()[0])[1])
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Journal:
         with self._lock:
             self._writer = threading.get_ident()
             try:
-                try:  # from here on: whoever is interrupted in `begin` may have its turn already
+                try:  # from here on: an interrupt in `begin` may come after it got its turn
                     self._lines.begin()
                     written = write()
                     while self._behind:
@@ -136,7 +136,7 @@ class Journal:
         return gone, self._lines.clear(number)
 
     def _last_kept(self) -> int:
-        """In a table that is older than its lines."""
+        """The last number in the table, if there is one."""
         if not os.path.exists(self.path):
             return 0
         from pinfold.audit.archive import last
@@ -148,7 +148,7 @@ class Journal:
 
 
 def _require_table(path: str) -> None:
-    """Raises OSError if something else than a table is in its place."""
+    """Raises OSError if the file is not an SQLite database."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

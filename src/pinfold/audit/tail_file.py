@@ -27,16 +27,16 @@ class JournalEntry(Struct, frozen=True):
     kind: str
     """run, refused, end, connect, elevation, file, policy, trouble, forgotten."""
     about: int | None
-    """The entry that this one is the end of."""
+    """The number of the entry that this one is the end of."""
     data: Mapping[str, Any]
 
 
 SUFFIX = ".new"
 """What the file is called, after the journal."""
 OPENED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""If a fifo has its name, nobody waits for who writes there."""
+"""O_NONBLOCK: a FIFO of that name does not make us wait."""
 BUSY = 5.0
-"""Seconds that others are waited for."""
+"""Seconds to wait for other processes."""
 STEP = 0.001
 HEAD = b"%020d %011d\n"
 HEAD_SIZE = len(HEAD % (0, 0))
@@ -44,7 +44,7 @@ POLICY = b'"kind":"policy"'
 
 
 class TailRow(Struct, frozen=True):
-    """An entry whose data nobody looks into."""
+    """An entry whose data is not decoded."""
 
     id: int
     at: float
@@ -55,44 +55,44 @@ class TailRow(Struct, frozen=True):
 
 
 class TailFile:
-    """Preconditions: but for `begin` and `end`, whoever calls has its turn."""
+    """Preconditions: except for `begin` and `end`, the caller has its turn."""
 
     def __init__(self, journal: str, flags: int = os.O_RDONLY) -> None:
         self.file = os.open(journal + SUFFIX, flags | OPENED, 0o600)
 
     def begin(self, how: int = fcntl.LOCK_EX) -> None:
-        """Waits for a turn. Raises OSError if others do not come to an end."""
+        """Waits for a turn. Raises OSError if other processes do not end theirs."""
         if self.file < 0:
-            raise OSError("it is closed")
+            raise OSError("the journal is closed")
         late = time.monotonic() + BUSY
         while True:
             try:
                 return fcntl.flock(self.file, how | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > late:
-                    raise OSError("another process does not let go of it") from None
+                    raise OSError("another process keeps it locked") from None
                 time.sleep(STEP)
 
     def end(self) -> None:
-        """Lets others have theirs, be it that there was none."""
+        """Ends the turn, if there was one."""
         if self.file >= 0:
             fcntl.flock(self.file, fcntl.LOCK_UN)
 
     def head(self) -> tuple[int, int]:
-        """The number that is next, and where the lines end; 0 and 0 of a new file."""
+        """The next number, and where the lines end; 0 and 0 for a new file."""
         head = os.pread(self.file, HEAD_SIZE, 0)
         if not head.strip(b"\0"):
-            # A device may take everything, and keep nothing.
+            # A device such as /dev/null accepts everything and keeps nothing.
             if not stat.S_ISREG(os.fstat(self.file).st_mode):
-                raise OSError(f"it is not pinfold's: its {SUFFIX} is no plain file")
+                raise OSError(f"it is not pinfold's: its {SUFFIX} file is not a regular file")
             return 0, 0
         try:
             return int(head[:20]), int(head[21:])
         except ValueError:
-            raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
+            raise OSError(f"it is not pinfold's: its {SUFFIX} file has no valid head") from None
 
     def put(self, entry: JournalEntry, end: int) -> int:
-        """Adds an entry behind the others; where they end then."""
+        """Appends an entry; returns where the lines end then."""
         line = as_json(entry) + b"\n"
         end = end or HEAD_SIZE
         self._write(line, end)
@@ -101,10 +101,10 @@ class TailFile:
 
     def _write(self, data: bytes, at: int) -> None:
         if os.pwrite(self.file, data, at) != len(data):
-            raise OSError("there is no room for all of it")
+            raise OSError("not enough disk space")
 
     def clear(self, number: int) -> int:
-        """Takes the lines away, and the number stays the next one; where they end now."""
+        """Removes the lines and keeps the next number; returns where the lines end then."""
         self._write(HEAD % (number, HEAD_SIZE), 0)
         os.ftruncate(self.file, HEAD_SIZE)
         return HEAD_SIZE
@@ -132,7 +132,7 @@ class TailFile:
         return os.pread(self.file, max(0, self.head()[1] - HEAD_SIZE), HEAD_SIZE)
 
     def close(self) -> None:
-        """Its number may be another file's from then on."""
+        """Closes the file. Its descriptor may belong to another file from then on."""
         file, self.file = self.file, -1
         if file >= 0:
             os.close(file)
@@ -154,5 +154,5 @@ def _spelled_out(value: object) -> object:
 
 
 def storable(text: str) -> str:
-    """A text without lone surrogates, which stand for bytes that were not UTF-8: those are spelled out."""
+    """A text with lone surrogates, which stand for bytes that are not UTF-8, escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

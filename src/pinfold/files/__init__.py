@@ -1,9 +1,8 @@
 """The agent's file tools, over directories that are held open.
 
-`ground` finds what a path means without ever leaving the held directories, `text` keeps a file's encoding and
-line ends, `editing` and `finding` are pure, `replacing` puts a new file in another's place, and `tools` puts
-them together. Whether something may be read or written is asked of whoever made the tools; where it is, is
-the kernel's word.
+`held_dirs` resolves a path without ever leaving the held directories and walks below them, `text_format`
+keeps a file's encoding and line ends, `atomic_write` puts a new file in another's place, and `tools` joins
+them. The maker of the tools decides whether something may be read or written; the kernel decides where it is.
 """
 
 from pinfold.files.held_dirs import HeldDirectories

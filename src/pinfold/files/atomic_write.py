@@ -1,17 +1,16 @@
-"""A file replaced as a whole, in place of the one that was looked at.
+"""Replaces a file as a whole, in place of the one that was looked at.
 
 Facts that shape it:
-- A file is replaced by renaming a new one over it, so that nobody ever reads half of it. The new one has the
-  old one's mode, owner, access list and notes (user.*); it has a name of its own for the moment between link
-  and rename.
-- Where a file has an access list, the group's bits of its mode are the most that anybody in the list may do:
-  with the mode alone its group would get as much. A new file may get a list of its directory's.
-- Who writes into a file that runs as its owner or group takes that from it. So does a new one in its place.
+- A file is replaced by renaming a new one over it, so that no process ever reads half of it. The new one gets
+  the old one's mode, owner, access list and notes (user.*). It has a name of its own for the moment between
+  link and rename.
+- If a file has an access list, the group's bits of its mode limit every entry of the list: with the mode
+  alone its group would get as much. A new file may get a list of its directory's.
+- A write into a set-user-ID or set-group-ID file clears that bit. So does a new file in its place.
 - A file with other names (hard links) would lose them by that, or would be changed under all of them, some
   of which may lie outside: it is refused.
-- Much may be written, and the disk be waited for: only what gives the new file its name is done while others
-  keep still.
-- An O_TMPFILE gets its name by /proc/self/fd/N and AT_SYMLINK_FOLLOW, without any power.
+- Writing much may wait for the disk: pens are kept still only while the new file gets its name.
+- An O_TMPFILE gets its name by /proc/self/fd/N and AT_SYMLINK_FOLLOW, without any capability.
 """
 
 import errno
@@ -25,19 +24,18 @@ from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, 
 from pinfold.model.errors import FileRefused
 
 SAME = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid", "st_nlink")
-"""What of a file changes when another takes its place, or when somebody writes into it, opens or closes it to
-others, or gives it another name."""
+"""What changes when a file is replaced or written, or gets another mode or name."""
 ACCESS_LIST, NOTES = "system.posix_acl_access", "user."
 NO_ATTRIBUTES = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 HoldStill = Callable[[], AbstractContextManager[None]]
-"""Keeps a spot where it was judged while a name is made there. Raises FileRefused if it is not there."""
+"""Keeps a directory at its judged path while a name is made in it. Raises FileRefused if it has moved."""
 
 
 def replace_file(
     spot: HeldName, path: str, data: bytes, before: os.stat_result | None, still: HoldStill
 ) -> None:
-    """Puts a new file at a spot, in place of the one that was looked at, or of none."""
+    """Puts a new file in place of the one that was looked at, or where none was."""
     if before is not None:
         require_file(before, path)
         require_one_name(before, path)
@@ -49,7 +47,7 @@ def replace_file(
 
 def _replace(spot: HeldName, data: bytes, before: os.stat_result | None, still: HoldStill) -> None:
     passing = f".{spot.name[:60]}.{os.urandom(6).hex()}"
-    # Until it has the old one's rights it is nobody else's to read, whatever those are.
+    # Until it has the old one's rights, no other user may read it.
     made, is_named = _new_file(spot.directory, passing, 0o666 if before is None else 0o600)
     try:
         view = memoryview(data)
@@ -63,7 +61,7 @@ def _replace(spot: HeldName, data: bytes, before: os.stat_result | None, still: 
                 linkat(AT_FDCWD, f"/proc/self/fd/{made}", spot.directory, passing, AT_SYMLINK_FOLLOW)
                 is_named = True
             if not _is_same(spot.status(), before):
-                raise OSError(errno.EAGAIN, "somebody else was there meanwhile")
+                raise OSError(errno.EAGAIN, "another file is there now")
             flags = RENAME_NOREPLACE if before is None else 0
             renameat2(spot.directory, passing, spot.directory, spot.name, flags)
             is_named = False
@@ -74,7 +72,7 @@ def _replace(spot: HeldName, data: bytes, before: os.stat_result | None, still: 
 
 
 def _new_file(directory: int, name: str, mode: int) -> tuple[int, bool]:
-    """A new file, and whether it has its name already: not every file system has files without one."""
+    """A new file, and whether it has its name already: not every file system supports nameless files."""
     flags = os.O_WRONLY | os.O_CLOEXEC
     try:
         return os.open(".", flags | os.O_TMPFILE, mode, dir_fd=directory), False
@@ -104,7 +102,7 @@ def _keep(spot: HeldName, made: int, before: os.stat_result) -> None:
 
 
 def _attributes(file: int | str) -> set[str]:
-    """Those that say who may read it, and what programs have noted of it; not what it may do if it runs."""
+    """Attributes for access and for programs' notes, but not those for what the file may do when it runs."""
     try:
         found = os.listxattr(file, follow_symlinks=isinstance(file, int))
     except OSError as error:
@@ -116,11 +114,16 @@ def _attributes(file: int | str) -> set[str]:
 
 def require_one_name(status: os.stat_result, path: str) -> None:
     if status.st_nlink > 1:
-        said = f"{path} has {status.st_nlink - 1} other names (hard links), which it would not keep"
-        raise FileRefused("hard_link", path, said, "copy it, or use a command")
+        said = f"{path} has {status.st_nlink - 1} other hard links, which a replaced file would lose"
+        raise FileRefused("hard_link", path, said, "replace it with a copy of itself first, or use a command")
 
 
 def failed(error: OSError, path: str) -> FileRefused:
     if error.errno == errno.EAGAIN:
-        return FileRefused("swapped", path, f"{path} changed while it was written", "read it again")
+        return FileRefused(
+            "swapped",
+            path,
+            f"{path} changed while it was being written",
+            "read it again, then repeat the change",
+        )
     return FileRefused("failed", path, f"{path}: {error.strerror}", "")

@@ -37,15 +37,15 @@ SWAPPED = (errno.ELOOP, errno.EXDEV, errno.EAGAIN)
 
 
 class HeldName(NamedTuple):
-    """A name in a directory that is held."""
+    """A name in a directory that is held open."""
 
     directory: int
     name: str
     path: str
-    """Where that is: no link is in it."""
+    """The path of that, without any link."""
 
     def status(self) -> os.stat_result | None:
-        """What is there now, itself and not where it leads; None if nothing is."""
+        """The status of what has the name now, without following a link; None if nothing has it."""
         try:
             return os.stat(self.name or ".", dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
@@ -62,15 +62,15 @@ class HeldRoot(NamedTuple):
 class HeldDirectories:
     """Directories, and single files, that tools may work in.
 
-    Preconditions: no link is in their paths. One that is there by now, whoever made it, leads nowhere.
+    Preconditions: no link is in their paths. Links made since are not followed.
     """
 
     def __init__(self, places: Iterable[str] = ()) -> None:
         self._wanted: tuple[str, ...] = ()
         self._held: dict[str, HeldRoot] = {}
-        """Another one when other places are held: whoever looks through it looks through one set of them."""
+        """Replaced as a whole when other places are held, so that each reader sees one set."""
         self._gone: tuple[str, ...] = ()
-        """Places that were to be held, and are not there."""
+        """Places that were to be held and do not exist."""
         self._lock = allocate_lock()
         self.hold(places)
 
@@ -79,12 +79,12 @@ class HeldDirectories:
         return tuple(self._held)
 
     def hold(self, places: Iterable[str]) -> None:
-        """These from now on, and no others."""
+        """Holds these places from now on, and no others."""
         self._wanted = tuple(places)
         self._hold_named(self._wanted)
 
     def _hold_named(self, wanted: tuple[str, ...]) -> None:
-        """What has the names of now, unless other places are wanted meanwhile."""
+        """Holds what has these names now, unless other places are wanted meanwhile."""
         held: dict[str, HeldRoot] = {}
         gone = []
         for place in dict.fromkeys(wanted):
@@ -94,7 +94,7 @@ class HeldDirectories:
             except FileNotFoundError:
                 gone.append(place)
             except OSError:
-                continue  # no directory: then nothing is in it
+                continue  # not a directory: nothing can be in it
         with self._lock:
             unneeded = held
             if wanted is self._wanted:
@@ -106,9 +106,9 @@ class HeldDirectories:
         self.hold(())
 
     def place(self, path: str, start: str, *, itself: bool = False) -> str:
-        """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
+        """Where a path leads now, inside a held directory; `itself`: without following a link at its end."""
         if not isinstance(path, str):
-            raise TypeError(f"a path is a text here, not {type(path).__name__}")
+            raise TypeError(f"a path must be str, got {type(path).__name__}")
         led = follow(path, start, itself=itself)
         if not self._has_its_names():
             self._hold_named(self._wanted)
@@ -116,14 +116,13 @@ class HeldDirectories:
         return led
 
     def _has_its_names(self) -> bool:
-        """Whether what is held is what commands would be given now: a project may have been renamed, or made
-        anew, since."""
+        """Whether the held directories still have their names: a project may be renamed or made anew."""
         held = all(_is_at(place, each.status) for place, each in self._held.items())
         return held and not any(os.path.lexists(place) for place in self._gone)
 
     @contextmanager
     def spot(self, place: str, *, make: bool = False) -> Iterator[HeldName]:
-        """A place, walked to without any link; its last part may be absent, and with `make` the others."""
+        """Walks to a place without following links. Its last part may be absent; `make` makes the others."""
         root = self._root_of(place, place)
         *above, name = [""] if place == root else os.path.relpath(place, root).split("/")
         try:
@@ -136,7 +135,7 @@ class HeldDirectories:
             os.close(directory)
 
     def require_in_place(self, spot: HeldName) -> None:
-        """That its directory is still the one of its path."""
+        """Raises FileRefused if its directory no longer has its path."""
         try:
             _require_named(spot.directory, os.path.dirname(spot.path))
         except OSError as error:
@@ -147,7 +146,7 @@ class HeldDirectories:
         with self._lock:
             held = os.dup(self._held[root].descriptor) if root in self._held else -1
         if held < 0:
-            raise OSError(errno.EBADF, "it is not held any more")
+            raise OSError(errno.EBADF, "the directory is not held any more")
         try:
             if make:
                 _require_named(held, root)
@@ -170,15 +169,17 @@ class HeldDirectories:
             os.close(above)
 
     def _root_of(self, led: str, path: str) -> str:
-        """The innermost one, for a place that is held may lie in another."""
+        """The innermost root that contains a path: roots may lie in one another."""
         found = [root for root in self._held if _lies_in(led, root)]
         if not found:
             if gone := next((root for root in self._gone if _lies_in(led, root)), ""):
-                mend = "begin another session where there is a directory"
-                raise FileRefused("unreachable", path, f"{gone} is not there", mend)
+                mend = "start a new session in a directory that exists"
+                raise FileRefused("unreachable", path, f"{gone} does not exist any more", mend)
             where = "" if led == path else f", which is {led},"
-            said = f"{path}{where} is outside of the workspace"
-            raise FileRefused("outside", path, said, "work inside the projects, or add one to the session")
+            said = f"{path}{where} is outside the workspace"
+            raise FileRefused(
+                "outside", path, said, "use a path inside the projects, or add a project to the session"
+            )
         return max(found, key=len)
 
 
@@ -205,14 +206,14 @@ def _require_named(held: int, path: str) -> None:
     named = _held_by_name(path)
     try:
         if not os.path.samestat(os.fstat(held), os.fstat(named)):
-            raise OSError(errno.EAGAIN, "another one has its name")
+            raise OSError(errno.EAGAIN, "another directory has its name now")
     finally:
         os.close(named)
 
 
 @contextmanager
 def opened(spot: HeldName, flags: int, path: str) -> Iterator[int]:
-    """The regular file at a spot, opened; nothing else is."""
+    """Opens the regular file at a name, and nothing but regular files."""
     try:
         held = openat2(spot.directory, spot.name or ".", os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
     except OSError as error:
@@ -249,9 +250,9 @@ KINDS = {
 
 
 def follow(path: str, start: str, *, itself: bool = False) -> str:
-    """Where a path leads, by the names of now, with every link followed; the end may be absent.
+    """Where a path leads now, with every link followed; its end may be absent.
 
-    With `itself`, a link at its end is what is meant.
+    With `itself`, a link at its end is not followed.
     """
     if not path or "\0" in path:
         what = "contains a NUL character" if path else "is empty"
@@ -259,32 +260,37 @@ def follow(path: str, start: str, *, itself: bool = False) -> str:
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
-        # JSON may say half of a character (a surrogate), which no file's name has, nor what tells of it.
+        # JSON may contain half of a character (a surrogate), which no file name and no message can have.
         spelled = path.encode(errors="backslashreplace").decode()
-        said = f"{spelled} has {error.object[error.start]!r}, which is no character"
+        said = f"{spelled} has {error.object[error.start]!r}, which is half of a Unicode character"
         raise FileRefused("malformed_path", spelled, said, "send a path") from None
     if path.split("/", 1)[0] == "~":
-        # A shell's word for the home: taken as it stands, it would become a directory of that name.
-        raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")
+        # Only shells expand `~`: taken literally, it would become a directory of that name.
+        raise FileRefused(
+            "malformed_path",
+            path,
+            f"{path} begins with `~`, which only a shell expands",
+            "send the full path",
+        )
     for step in walk_path(os.path.join(start, path)):
         if f"{step.place}/".startswith(MAGIC):
             raise FileRefused("magic_path", path, f"{path} leads into {step.place}", "name the file itself")
         if itself and step.is_last:
             return step.place
     if step.is_link:
-        raise FileRefused("too_many_links", path, f"{path} is a chain of links without an end", "")
+        raise FileRefused("too_many_links", path, f"{path} is an endless chain of symbolic links", "")
     return step.place
 
 
 def _refusal(error: OSError, path: str) -> FileRefused:
     if error.errno in SWAPPED:
-        return FileRefused("swapped", path, f"{path} changed while it was looked at", "try again")
+        return FileRefused("swapped", path, f"{path} changed while it was being opened", "try again")
     said = os.strerror(error.errno or errno.EIO)
     return FileRefused("unreachable", path, f"{path}: {said}", "")
 
 
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
-"""Unless they are named."""
+"""Skipped by walks, unless a path names them."""
 DEEPEST = 64
 LONGEST_GLOB = 1_000
 MOST_PARTS = 64
@@ -292,7 +298,7 @@ ANY = "**"
 
 
 def walk(directory: int, above: str = "", depth: int = 0) -> Iterator[tuple[str, int, str, os.stat_result]]:
-    """Every name below a directory, in order: its path, the directory that it is in, its name, what it is."""
+    """Every name below a directory, in order, as path, descriptor of its directory, name and status."""
     for name in sorted(os.listdir(directory)):
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -315,7 +321,7 @@ def walk(directory: int, above: str = "", depth: int = 0) -> Iterator[tuple[str,
 def matches(pattern: str, path: str) -> bool:
     """A glob over a whole relative path: `**` is any number of directories, `*` stays within one."""
     wanted, parts = pattern.split("/"), path.split("/")
-    # Which of the first parts of the pattern have been matched by what was read so far.
+    # How many parts of the pattern the path may have matched so far.
     reached = _past_any(wanted, {0})
     for part in parts:
         found = {place for place in reached if place < len(wanted) and wanted[place] == ANY}
@@ -325,7 +331,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def _past_any(wanted: list[str], reached: set[int]) -> set[int]:
-    """`**` may also be nothing."""
+    """Adds the positions after each `**`, which may also match nothing."""
     for place in range(len(wanted)):
         if place in reached and wanted[place] == ANY:
             reached.add(place + 1)

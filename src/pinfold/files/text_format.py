@@ -66,7 +66,7 @@ def replace_blocks(text: str, blocks: Sequence[tuple[str, str]], path: str) -> s
     """The text after each block in turn. Raises FileRefused, with which block and why."""
     for number, (old, new) in enumerate(blocks, 1):
         if not old:
-            raise _refused(path, number, "has nothing to search for")
+            raise _refused(path, number, "has an empty search text")
         times = text.count(old)
         if times != 1:
             why = "is not in the file" if not times else f"is in the file {times} times"
@@ -76,5 +76,7 @@ def replace_blocks(text: str, blocks: Sequence[tuple[str, str]], path: str) -> s
 
 
 def _refused(path: str, number: int, why: str) -> FileRefused:
-    said = f"{path}: the text of block {number} {why}; nothing was changed"
-    return FileRefused("no_single_match", path, said, "read the file, and send more lines around it")
+    said = f"{path}: the search text of block {number} {why}; nothing was changed"
+    return FileRefused(
+        "no_single_match", path, said, "read the file again, and include more lines around the change"
+    )

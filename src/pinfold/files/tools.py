@@ -1,11 +1,11 @@
 """The tools: read, write, replace, append, delete, move, list, glob, search.
 
-Each asks `permit` about the place that a path really is, before it does anything there, and does it through
-the descriptors that place was found by.
+Each calls `permit` with the place that a path really is, before it does anything there. It then works through
+the descriptors by which that place was found.
 
-INVARIANT: a name is made or taken away only while no pen moves a directory, in the directory that has the
-judged path at that time, and if it would be judged so still: commands go on while a tool works, and could
-make together with it what neither may.
+INVARIANT: a tool makes or removes a name only while no pen moves a directory, in the directory that has the
+judged path at that time, and only if it would be permitted then. Commands run while a tool works. Together
+with it they could otherwise make what neither may.
 """
 
 import os
@@ -42,7 +42,7 @@ class Access(StrEnum):
     WRITE = "write"
     DELETE = "delete"
     LOOK = "look"
-    """To tell that something is there, in a list of what is."""
+    """To show that something exists, in a list."""
 
 
 TOOLS = {
@@ -56,14 +56,14 @@ TOOLS = {
     "delete": Access.DELETE,
     "move": Access.DELETE,
 }
-"""What each tool needs, at the most."""
+"""The most that each tool needs."""
 
 Confirm = Callable[[], None]
-"""Judges once more what was permitted, and asks nobody: raises FileRefused if it would not be by now."""
+"""Judges once more what was permitted, without asking. Raises FileRefused if it is not permitted by now."""
 Permit = Callable[[str, Access, str], Confirm]
-"""Given the tool, the access and the place: returns if it may be, raises FileRefused if not."""
+"""Takes the tool, the access and the place. Returns if it is permitted, and raises FileRefused if not."""
 KeepStill = Callable[[], AbstractContextManager[None]]
-"""Keeps pens from moving anything. Raises OSError if they do not come to rest."""
+"""Keeps pens from moving anything. Raises OSError if they do not stop in time."""
 
 
 class FileText(NamedTuple):
@@ -72,7 +72,7 @@ class FileText(NamedTuple):
     newline: str
     first_line: int
     lines: int
-    """How many the whole file has."""
+    """How many lines the whole file has."""
 
 
 class WriteResult(NamedTuple):
@@ -106,7 +106,7 @@ class FileTools:
     def read(self, path: str, *, first_line: int = 1, lines: int | None = None) -> FileText:
         """The text of a file, or some lines of it."""
         if first_line < 1:
-            raise ValueError(f"lines are counted from 1: there is no line {first_line}")
+            raise ValueError(f"lines are numbered from 1: there is no line {first_line}")
         if lines is not None and lines < 0:
             raise ValueError(f"{lines} lines cannot be read")
         with self._spot("read", path) as spot:
@@ -117,7 +117,7 @@ class FileTools:
         return FileText("".join(chosen), found.encoding, found.newline, first_line, len(all_lines))
 
     def entries(self, path: str = ".") -> list[DirectoryEntry]:
-        """What is in a directory, but what is hidden."""
+        """What is in a directory, except what is hidden."""
         with self._directory("list", path) as (descriptor, place):
             found = []
             for name in sorted(os.listdir(descriptor)):
@@ -142,7 +142,7 @@ class FileTools:
             return found
 
     def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[SearchHit]:
-        """The lines that a regular expression (RE2's) finds in the files below a directory, or in a file."""
+        """The lines that an RE2 regular expression matches in a file, or in the files below a directory."""
         _require_short(only)
         expression = _expression(pattern)
         hits = (
@@ -169,7 +169,7 @@ class FileTools:
                     with opened(HeldName(directory, name, ""), os.O_RDONLY, below) as file:
                         found = decode(_all(file, below))
                 except (FileRefused, OSError):
-                    continue  # it has changed, is nobody's to read, or too large
+                    continue  # it has changed, cannot be read, or is too large
                 if found:
                     yield below, found.text
 
@@ -185,16 +185,16 @@ class FileTools:
         return self._changed("replace", path, lambda text: replace_blocks(text, blocks, path))
 
     def append(self, path: str, text: str) -> WriteResult:
-        """Adds to the end of a file; one that is not there is made."""
+        """Adds to the end of a file, or makes it."""
         _require_text(text, path)
         return self._changed("append", path, lambda before: before + text, text)
 
     def _changed(
         self, tool: str, path: str, change: Callable[[str], str], new: str | None = None
     ) -> WriteResult:
-        """Changes the text of a file; one that is not there gets `new`, if that is given."""
+        """Changes the text of a file. Makes a missing one with the text `new`, if that is given."""
         with self._changing(tool, path, Access.WRITE) as (spot, still):
-            before = spot.status()  # looked at first: who saves the file while it is read is not overruled
+            before = spot.status()  # before reading: a save meanwhile is not overwritten
             if before is None and new is not None:
                 replace_file(spot, path, new.encode(), None, still)
                 return WriteResult(spot.path, True)
@@ -216,7 +216,7 @@ class FileTools:
                 raise failed(error, path) from None
 
     def move(self, old: str, new: str) -> WriteResult:
-        """Gives a file another name; what has that name already stays."""
+        """Gives a file another name; never replaces a file that has that name."""
         with (
             self._changing("move", old, Access.DELETE) as (source, _),
             self._changing("move", new, Access.WRITE) as (spot, still),
@@ -224,7 +224,7 @@ class FileTools:
             status = source.status()
             if status is None:
                 raise _absent(old)
-            # A directory might take along what is hidden by where it is.
+            # A moved directory could expose what is hidden by its place.
             require_file(status, old)
             require_one_name(status, old)
             try:
@@ -232,7 +232,7 @@ class FileTools:
                     self._ground.require_in_place(source)
                     renameat2(source.directory, source.name, spot.directory, spot.name, RENAME_NOREPLACE)
             except FileExistsError:
-                said = f"{new} is there already"
+                said = f"{new} already exists"
                 raise FileRefused("exists", new, said, "delete it first, or choose another name") from None
             except OSError as error:
                 raise failed(error, new) from None
@@ -242,7 +242,7 @@ class FileTools:
 
     @contextmanager
     def _spot(self, tool: str, path: str) -> Iterator[HeldName]:
-        """A place once it may be read: judged where it really is, then found there again, and held."""
+        """A place that may be read: permitted where it really is, then found there again, and held."""
         place = self._ground.place(path, self._start())
         self._permit(tool, Access.READ, place)
         with self._ground.spot(place) as spot:
@@ -250,11 +250,11 @@ class FileTools:
 
     @contextmanager
     def _changing(self, tool: str, path: str, access: Access) -> Iterator[tuple[HeldName, HoldStill]]:
-        """The same of one that may be changed, and what keeps it as it was judged while it is."""
+        """A place that may be changed, and what keeps it as it was judged during the change."""
         place = self._ground.place(path, self._start(), itself=access is Access.DELETE)
         if place in self._ground.places:
-            said = f"{path} is a project's own directory"
-            raise FileRefused("root", path, said, "name something in it")
+            said = f"{path} is a project's top directory"
+            raise FileRefused("root", path, said, "use a path inside it")
         confirm = self._permit(tool, access, place)
 
         @contextmanager
@@ -302,14 +302,14 @@ class FileTools:
         with opened(spot, os.O_RDONLY, path) as file:
             found = decode(_all(file, path))
         if found is None:
-            raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
+            raise FileRefused("not_text", path, f"{path} is not a text file", "use a command to read it")
         return found
 
 
 def _require_short(glob: str) -> None:
     if len(glob) > LONGEST_GLOB or glob.count("/") >= MOST_PARTS:
-        said = f"a glob has at most {LONGEST_GLOB:,} characters and {MOST_PARTS} parts"
-        raise FileRefused("bad_pattern", "", said, "name the directory as the path, and a shorter glob in it")
+        said = f"a glob may have at most {LONGEST_GLOB:,} characters and {MOST_PARTS} parts"
+        raise FileRefused("bad_pattern", "", said, "pass the directory as the path, and a shorter glob")
 
 
 def _expression(pattern: str) -> Callable[[str], object]:
@@ -322,27 +322,29 @@ def _expression(pattern: str) -> Callable[[str], object]:
     except re2.error as error:
         why = error.args[0] if error.args else ""
         why = why.decode("utf-8", "replace") if isinstance(why, bytes) else why
-        said = f"`{pattern}` is no regular expression of RE2: {why}"
-        raise FileRefused("bad_pattern", "", said, "RE2 has no look-around and no back-references") from None
+        said = f"`{pattern}` is not a valid RE2 regular expression: {why}"
+        raise FileRefused(
+            "bad_pattern", "", said, "RE2 supports no look-around and no back-references"
+        ) from None
     return found
 
 
 def _require_text(text: str, path: str) -> None:
     if not isinstance(text, str):
-        raise TypeError(f"a text is written here, not {type(text).__name__}")
-    _encoded(DecodedText(text), text, path)  # before anything is made for it
+        raise TypeError(f"the text to write must be str, got {type(text).__name__}")
+    _encoded(DecodedText(text), text, path)  # before any directory is made for it
 
 
 def _encoded(as_it_was: DecodedText, text: str, path: str) -> bytes:
     try:
         return as_it_was.encoded(text)
     except UnicodeEncodeError as error:
-        said = f"{path} is {as_it_was.encoding}, which has no {error.object[error.start]!r}"
+        said = f"{path} is encoded as {as_it_was.encoding}, which has no {error.object[error.start]!r}"
         raise FileRefused("encoding", path, said, "leave that character out, or convert the file") from None
 
 
 def _all(file: int, path: str) -> bytes:
-    """What is in a file. Its size is asked first, to read nothing in vain; but it may grow meanwhile."""
+    """The bytes of a file. Its size is checked before reading, and again after: it may grow."""
     pieces, size = [], os.fstat(file).st_size
     if size <= LARGEST:
         size = 0
@@ -351,7 +353,7 @@ def _all(file: int, path: str) -> bytes:
             size += len(piece)
     if size > LARGEST:
         said = f"{path} has more than {LARGEST >> 20} MB"
-        raise FileRefused("too_large", path, said, "use a command for a part of it")
+        raise FileRefused("too_large", path, said, "use a command to read a part of it")
     return b"".join(pieces)
 
 
@@ -360,4 +362,4 @@ def _kind(status: os.stat_result) -> str:
 
 
 def _absent(path: str) -> FileRefused:
-    return FileRefused("absent", path, f"{path} is not there", "list the directory")
+    return FileRefused("absent", path, f"{path} does not exist", "list the directory to see what does")

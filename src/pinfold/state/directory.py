@@ -1,4 +1,4 @@
-"""Where pinfold keeps what it must remember: never in a workspace, and hidden from every command."""
+"""Where Pinfold keeps its state: never in a workspace, and hidden from every command."""
 
 import os
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from pinfold.model.home import home_of
 
-ELSEWHERE = "make room, set it right, or name another place in XDG_STATE_HOME"
-"""What helps where a directory of it cannot be made or written."""
+ELSEWHERE = "free disk space, make it writable, or name another directory in XDG_STATE_HOME"
+"""The remedy if one of its directories cannot be made or written."""
 
 
 def state_directory(environ: Mapping[str, str]) -> str:
-    """`$XDG_STATE_HOME/pinfold`; the XDG rules say that a relative value is ignored."""
+    """`$XDG_STATE_HOME/pinfold`; a relative value is ignored, as the XDG rules say."""
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         home = home_of(environ)
@@ -28,12 +28,12 @@ def journal_file(environ: Mapping[str, str]) -> str:
 
 
 def names_file(environ: Mapping[str, str]) -> str:
-    """Counts the names below wildcards that were looked up."""
+    """The file that counts the names looked up below wildcards."""
     return os.path.join(state_directory(environ), "names.sqlite")
 
 
 def is_private(directory: str) -> bool:
-    """Whether nobody but this user can put anything there."""
+    """Whether only this user can make names in a directory."""
     try:
         status = os.stat(directory)
     except OSError:
@@ -42,11 +42,11 @@ def is_private(directory: str) -> bool:
 
 
 def write_private(path: str, data: bytes) -> None:
-    """A file for this user alone; nobody ever reads half of it."""
+    """Writes a file for this user alone, in one step, so that no process reads half of it."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     with suppress(FileNotFoundError):
-        os.unlink(temporary)  # of one that was killed, and had our number
+        os.unlink(temporary)  # left by a killed process with our number
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:

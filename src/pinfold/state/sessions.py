@@ -1,8 +1,8 @@
 """Which sessions are alive: a small file for each, in the state directory.
 
-A file says which process has the session. A process number is used again after its process has ended, so the
-file says too when that process began, and in which boot of the machine; a session whose process is gone is
-dead, however it died, and its file is removed by whoever looks next.
+A file names the process that has the session. A process number is used again after its process has ended. So
+the file also says when that process began, and in which boot of the machine. A session whose process is gone
+is dead, however it ended, and the next reader removes its file.
 
 Facts (proc(5)): field 22 of /proc/PID/stat is the start in clock ticks after boot; the second field is the
 program's name in parentheses, and may have parentheses and blanks itself.
@@ -30,7 +30,7 @@ class LiveSession(Struct, frozen=True):
     id: str
     pid: int
     began: str
-    """When its process began, as the kernel counts."""
+    """When its process began, in the kernel's clock ticks."""
     boot: str
     roots: tuple[str, ...]
     started: float
@@ -38,7 +38,7 @@ class LiveSession(Struct, frozen=True):
 
 
 def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
-    """Notes that this process has a session; the handle is for `unregister`."""
+    """Records that this process has a session; the handle is for `unregister`."""
     directory = _directory(environ)
     path = os.path.join(directory, f"{require_id(id)}.json")
     pid = os.getpid()
@@ -47,27 +47,26 @@ def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = 
     try:
         write_private(path, msgspec.json.encode(session))
     except OSError as error:
-        raise PinfoldError(
-            f"the session cannot be noted in {directory}, so nothing is run: {error.strerror}; {ELSEWHERE}"
-        ) from None
+        said = f"the session cannot be registered in {directory}, so nothing is run: {error.strerror}"
+        raise PinfoldError(f"{said}; {ELSEWHERE}") from None
     return path
 
 
 def unregister(handle: str) -> None:
-    """A file that cannot be removed tells of a process that is gone, or will be."""
+    """Removes the record. One that stays names a process that is gone or soon will be."""
     with suppress(OSError):
         os.unlink(handle)
 
 
 def live_sessions(environ: Mapping[str, str] | None = None) -> list[LiveSession]:
-    """The sessions whose processes are still there, the oldest first; forgets the others."""
+    """The sessions whose processes still run, the oldest first; removes the records of the others."""
     directory = _directory(environ)
     found: list[LiveSession] = []
     for name in _names(directory):
         path = os.path.join(directory, name)
         session = _read(path)
         if session is None:
-            continue  # not written by us, or by a newer version: not ours to remove
+            continue  # not ours, or of a newer version: left alone
         if session.boot == _boot() and session.began == _began(session.pid):
             found.append(session)
         else:
@@ -89,7 +88,7 @@ def _names(directory: str) -> list[str]:
 
 
 def require_id(id: str) -> str:
-    """An id that can be a file's name."""
+    """The id, if it can be a file name. Raises ValueError if not."""
     if not id or id.startswith(".") or "/" in id or "\0" in id:
         raise ValueError(f"{id!r} cannot name a session")
     return id

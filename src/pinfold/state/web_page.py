@@ -1,6 +1,6 @@
-"""Where the approval page (`web`) is, as its own process has written it down: no pen can see that file.
+"""The address of the approval page (`pinfold web`), in a file that its process wrote and that no pen can see.
 
-The page is found by it, and the gate keeps every command from the port that it names.
+Approvers find the page by it, and the gate keeps every command from the port that it names.
 """
 
 import os
@@ -15,7 +15,7 @@ LONGEST = 1 << 16
 
 
 class PageAddress(Struct, frozen=True):
-    """An address of loopback, and what its visitors have to know."""
+    """An address of loopback, and the token that visitors need."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class PageAddress(Struct, frozen=True):
 
 
 def page_directory(environ: Mapping[str, str]) -> str:
-    """What the page has: its socket for questions, and the file that says where it is."""
+    """The page's directory: its socket for questions, and the file with its address."""
     return os.path.join(state_directory(environ), "web")
 
 
@@ -36,7 +36,7 @@ def page_file(environ: Mapping[str, str]) -> str:
 
 
 def find_page(environ: Mapping[str, str]) -> PageAddress | None:
-    """Where it is; None if there is none, or if the file does not say."""
+    """The address of the page; None if there is none, or if its file cannot be read."""
     try:
         return _load_place(environ)
     except (OSError, DecodeError):
@@ -44,7 +44,7 @@ def find_page(environ: Mapping[str, str]) -> PageAddress | None:
 
 
 def page_at(environ: Mapping[str, str], port: int) -> str:
-    """What is at this port of loopback, if it is the page or may be: in doubt every port is; else empty."""
+    """Says whether this port of loopback is the page's, or may be (in doubt every port); else empty."""
     try:
         is_there = _load_place(environ).port == port
     except (FileNotFoundError, NotADirectoryError):

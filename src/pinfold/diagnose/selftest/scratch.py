@@ -61,8 +61,8 @@ class Scratch:
         except OSError as error:
             self.closing.close()
             told = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-            mend = "make room, set it right, or name another place in XDG_CACHE_HOME"
-            raise PinfoldError(f"no place for the self-test could be made: {told}; {mend}") from None
+            mend = "free disk space, make it writable, or name another directory in XDG_CACHE_HOME"
+            raise PinfoldError(f"the self-test cannot make its directory: {told}; {mend}") from None
         except BaseException:
             self.closing.close()
             raise
