@@ -21,6 +21,7 @@ from pinfold.model.env_files import FileIdentity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.escape_text import quoted
 from pinfold.model.events import Event, Exited
+from pinfold.model.handed_streams import HandedStreams
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.protected_names import NameRule
 from pinfold.model.violation import Violation
@@ -236,6 +237,9 @@ class StartRequest(Struct, frozen=True):
     """Rows and columns: run on a terminal, where stdout and stderr are one and stdin stays open."""
     entry: int = 0
     """Its row in the journal; for whoever has to tell about it."""
+    streams: HandedStreams = HandedStreams()
+    umask: int | None = None
+    """The file mode creation mask; None is that of the process that opened the session."""
 
     @property
     def line(self) -> str:
@@ -294,6 +298,9 @@ class SandboxSession(Protocol):
         """To be called every now and then: ends commands whose time is up though nobody waits for them, and
         gives back what commands of no policy have used for so long."""
 
+    def has_processes(self) -> bool:
+        """Whether a command runs in it, or has left a process running."""
+
     def is_alive(self) -> bool:
         """Whether it can still run something; once it cannot it never will, and another is to be opened."""
 
@@ -330,8 +337,17 @@ SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(she
 """Lines are judged as bash reads them, and other shells read some of them differently: `$'a\\''` for one."""
 
 
-def arguments_of(request: StartRequest) -> list[str]:
-    """What is executed: a line goes to the shell that it was judged for, arguments go as they are."""
+DIRECTORY_STREAM = 3
+"""The descriptor in a pen that is told in which directory a line ended."""
+TELLING_DIRECTORY = '__line=$1; shift; eval "unset -v __line; $__line" {0}>&- && pwd -P >&{0}'
+"""Runs a line and then tells its directory. What the line leaves running does not hold that descriptor."""
+
+
+def arguments_of(request: StartRequest, directory: int = DIRECTORY_STREAM) -> list[str]:
+    """What is executed: a line goes to the shell that it was judged for, arguments go as they are.
+
+    `directory` is the number that the descriptor for the line's final directory has in the command.
+    """
     if not isinstance(request.command, str):
         if not request.command:
             raise ConfinementError("there is no program to run; nothing was run")
@@ -341,4 +357,6 @@ def arguments_of(request: StartRequest) -> list[str]:
             "there is no /bin/bash, and a line is judged as bash reads it; nothing was run; "
             "a program with its arguments, without a shell, can be run"
         )
+    if request.streams.directory is not None:
+        return [SHELL, "-c", TELLING_DIRECTORY.format(directory), SHELL, request.command]
     return [SHELL, "-c", request.command]

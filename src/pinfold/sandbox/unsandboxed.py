@@ -52,9 +52,14 @@ class UnsandboxedCommand(PipedCommand):
                 streams, feed = {self.terminal: Stream.STDOUT}, None
                 self.process = _start(request, *theirs * 3)
             else:
-                streams = {_pipe(ours, theirs): stream for stream in Stream}
-                feed = None if request.stdin is None else (_pipe(ours, theirs, reads=False), request.stdin)
-                self.process = _start(request, *theirs)
+                streams = self._outputs(ours, theirs)
+                stdin, feed = request.streams.stdin, None
+                if stdin is None and request.stdin is not None:
+                    feed = (_pipe(ours, theirs, reads=False), request.stdin)
+                    stdin = theirs[-1]
+                self.process = _start(
+                    request, theirs[0], theirs[1], subprocess.DEVNULL if stdin is None else stdin
+                )
             try:
                 ours.append(os.pidfd_open(self.process.pid))
                 self._follow(streams, ours[-1], feed, request.timeout)
@@ -67,6 +72,18 @@ class UnsandboxedCommand(PipedCommand):
             raise
         finally:
             _close(theirs)
+
+    def _outputs(self, ours: list[int], theirs: list[int]) -> dict[int, Stream]:
+        """Our ends of its outputs, as far as the caller has not handed over descriptors for them."""
+        handed, streams = self.request.streams, dict[int, Stream]()
+        for stream, descriptor in ((Stream.STDOUT, handed.stdout), (Stream.STDERR, handed.stderr)):
+            if descriptor is not None:
+                theirs.append(os.dup(descriptor))
+            elif stream is Stream.STDERR and handed.joined:
+                theirs.append(os.dup(theirs[-1]))
+            else:
+                streams[_pipe(ours, theirs)] = stream
+        return streams
 
     def wait(self) -> CommandResult:
         return self._gathered(self.request.output, NOTHING)
@@ -121,8 +138,10 @@ def _close(descriptors: list[int]) -> None:
 def _start(
     request: StartRequest, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
+    directory = request.streams.directory
     return subprocess.Popen(
-        arguments_of(request),
+        arguments_of(request, directory or 0),
+        pass_fds=() if directory is None else (directory,),
         cwd=request.cwd,
         env=_environment(request),
         stdin=stdin,
@@ -145,9 +164,9 @@ def _last_steps(request: StartRequest) -> Callable[[], None] | None:
     """
     from termios import TIOCSCTTY
 
-    takes_terminal = request.terminal is not None
+    takes_terminal, umask = request.terminal is not None, request.umask
     ignored = [each for each in _RESTORED if signal.getsignal(each) is signal.SIG_IGN]
-    if not takes_terminal and not ignored:
+    if not takes_terminal and not ignored and umask is None:
         return None
 
     def take() -> None:
@@ -155,6 +174,8 @@ def _last_steps(request: StartRequest) -> Callable[[], None] | None:
             signal.signal(each, signal.SIG_DFL)
         if takes_terminal:
             fcntl.ioctl(0, TIOCSCTTY, 0)
+        if umask is not None:
+            os.umask(umask)
 
     return take
 
@@ -208,6 +229,10 @@ class UnsandboxedSession:
         for command in running:
             with suppress(ConfinementError):  # the next round tries again
                 command.expire()
+
+    def has_processes(self) -> bool:
+        with self.lock:
+            return bool(self.running)
 
     def is_alive(self) -> bool:
         return not self.closed

@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 
 from pinfold.model.errors import PolicyError, RequestError
 from pinfold.model.escape_text import quoted
+from pinfold.model.handed_streams import HandedStreams
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement, SettlementOutcome
 from pinfold.model.policy import PolicyType
@@ -39,6 +40,13 @@ class Given(Struct, frozen=True):
     stdin: bytes | int | None
     environment: Mapping[str, str] | None
     terminal: tuple[int, int] | None
+    streams: HandedStreams = HandedStreams()
+    umask: int | None = None
+
+    @property
+    def source(self) -> bytes | int | None:
+        """What standard input is read from."""
+        return self.stdin if self.streams.stdin is None else self.streams.stdin
 
 
 def as_request(request: Request | str | Sequence[str]) -> Request:

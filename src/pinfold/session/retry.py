@@ -61,7 +61,7 @@ class Retries:
         more = needed(violations, anybody) if command.policy is None else None
         if more is None or not elevation.may_follow(violations, more, policy):
             return None
-        if not is_repeatable(given.stdin):
+        if not is_repeatable(given.source):
             return None
         wider = replace(command, disable_sandbox=False, policy=more)
         decision = self._questions.widened(wider)

@@ -82,6 +82,8 @@ class Starting:
             output=policy.limits.output,
             terminal=given.terminal,
             entry=entry,
+            streams=given.streams,
+            umask=given.umask,
         )
         after: Callable[[int, End], bool] = ledger.after
         debug = self._debugging(policy, start)

@@ -175,8 +175,8 @@ class Start:
         try:
             status = self._pipe(reads=True)
             terminal = self._terminal() if request.terminal else None
-            feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
-            streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+            feed = None if terminal else self._input()
+            streams = {} if terminal else self._outputs()
         except OSError as error:
             raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
         tag, kind, value = self._tagged(environment, status)
@@ -195,6 +195,31 @@ class Start:
         command.began()
         return command
 
+    def _input(self) -> int | None:
+        """Our end of its standard input, if there is something to be fed to it."""
+        handed = self.request.streams.stdin
+        if handed is None:
+            return self._pipe(reads=False) if self.request.stdin is not None else None
+        self._hand(handed)
+        return None
+
+    def _outputs(self) -> dict[int, Stream]:
+        """Our ends of its outputs, as far as the caller has not handed over descriptors for them."""
+        handed, ours = self.request.streams, dict[int, Stream]()
+        for stream, descriptor in ((Stream.STDOUT, handed.stdout), (Stream.STDERR, handed.stderr)):
+            if descriptor is not None:
+                self._hand(descriptor)
+            elif stream is Stream.STDERR and handed.joined:
+                self._hand(self.theirs[-1])
+            else:
+                ours[self._pipe(True)] = stream
+        if handed.directory is not None:
+            self._hand(handed.directory)
+        return ours
+
+    def _hand(self, descriptor: int) -> None:
+        self.theirs.append(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3))
+
     def _master(self, terminal: "socket.socket") -> int:
         try:
             with terminal:
@@ -212,7 +237,14 @@ class Start:
                 self.pen.signal(signal.SIGCONT)
                 self._tag(tag)
                 told = None if environment == self.pen.last_environment else environment
-                message = StartCommand(arguments, self.request.cwd, told, self.request.terminal)
+                message = StartCommand(
+                    arguments,
+                    self.request.cwd,
+                    told,
+                    self.request.terminal,
+                    self._has_stdin,
+                    self.request.umask,
+                )
                 # Whoever is interrupted (Ctrl-C) does not know whether it was told.
                 self.pen.last_environment = None
                 channel.send(self.pen.control, message, tuple(self.theirs))
@@ -238,6 +270,10 @@ class Start:
                 self.pen.signal(signal.SIGKILL)
             raise ConfinementError("the pen ended while the command began; how far it came is not known")
         return tag, *STATUS.unpack(answer)
+
+    @property
+    def _has_stdin(self) -> bool:
+        return self.request.stdin is not None or self.request.streams.stdin is not None
 
     def _tag(self, tag: int) -> None:
         prlimit(self.pen.pid, RLIMIT_RTTIME, (tag, tag))

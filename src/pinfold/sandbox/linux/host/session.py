@@ -333,6 +333,11 @@ class LinuxSession:
                     command.pen.warden.add(tag, violation)
                 self.kill(tag)
 
+    def has_processes(self) -> bool:
+        with self.lock:
+            pens = [*self.retired, *(pen for _, pen in self.pens)]
+        return any(pen.running or is_left(pen, self.init) for pen in pens)
+
     def is_alive(self) -> bool:
         """Whether keeper and init are there."""
         if self.closed:

@@ -21,6 +21,10 @@ class StartCommand(WireMessage):
     """None: as that of the command before. Most have the same, and it is most of a request."""
     terminal: tuple[int, int] | None
     """Rows and columns, if it runs on a terminal."""
+    has_stdin: bool
+    """Whether the first of its descriptors is standard input; else that is /dev/null."""
+    umask: int | None
+    """The file mode creation mask; None keeps the spawner's."""
 
 
 STATUS = struct.Struct("=ii")

@@ -120,14 +120,17 @@ class Spawner:
             self.environment = command.environment
         if self.traced:
             self.traced = [pid for pid in self.traced if os.waitpid(pid, os.WNOHANG)[0] == 0]
-        failed = NO_DIRECTORY
+        failed, umask = NO_DIRECTORY, None
         try:
             if len(self.children) >= self.most:
                 failed = FAILED
                 raise OSError(errno.EAGAIN, "too many commands")
             os.chdir(command.cwd)
             failed = FAILED
-            pid = spawn(command.arguments, self.environment, command.terminal, descriptors, self.null)
+            if command.umask is not None:
+                umask = os.umask(command.umask)
+            streams = descriptors if command.has_stdin else [self.null, *descriptors]
+            pid = spawn(command.arguments, self.environment, command.terminal, streams)
             handle = os.pidfd_open(pid)
         except (OSError, ValueError, TypeError) as error:
             # An argument or a variable with a NUL, or that is no text, is this command's trouble alone.
@@ -136,6 +139,8 @@ class Spawner:
             return
         finally:
             os.chdir("/")
+            if umask is not None:
+                os.umask(umask)
             for descriptor in descriptors:
                 os.close(descriptor)
         self.children[handle] = (pid, status)
@@ -175,14 +180,17 @@ def spawn(
     arguments: tuple[str, ...],
     environment: dict[str, str],
     terminal: tuple[int, int] | None,
-    descriptors: list[int],
-    null: int,
+    streams: list[int],
 ) -> int:
-    """Starts one command in the current directory, with a terminal if the size of one is given."""
+    """Starts one command in the current directory, with a terminal if the size of one is given: the last of
+    its streams is then the socket that the terminal's master goes to.
+
+    The streams become descriptors 0, 1 and so on. No source is below 3, so none is overwritten before its
+    turn but by itself.
+    """
     if terminal:
-        actions = on_terminal(descriptors[0], terminal)
+        actions = on_terminal(streams[-1], terminal)
     else:
-        streams = descriptors if len(descriptors) == 3 else (null, *descriptors)
         actions = [(os.POSIX_SPAWN_DUP2, stream, number) for number, stream in enumerate(streams)]
     return os.posix_spawn(
         find(arguments[0], environment.get("PATH", os.defpath)),
