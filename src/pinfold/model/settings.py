@@ -198,6 +198,11 @@ class AnswerSettings(Struct, frozen=True):
         return min(self.wait or LONGEST_QUESTION, LONGEST_QUESTION)
 
 
+class SessionSettings(Struct, frozen=True):
+    idle: float | None = 7200.0
+    """Seconds that an agent's conversation keeps its session without a command or a process."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that is decided before Pinfold looks at a request."""
 
@@ -217,6 +222,7 @@ class Settings(Struct, frozen=True):
     hooks: HookSettings = HookSettings()
     approvals: AnswerSettings = AnswerSettings()
     journal: JournalSettings = JournalSettings()
+    sessions: SessionSettings = SessionSettings()
     violations_ignore: dict[str, tuple[str, ...]] = {}
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""

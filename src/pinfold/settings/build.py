@@ -41,6 +41,7 @@ from pinfold.model.settings import (
     SandboxingControls,
     SandboxingMode,
     SandboxSettings,
+    SessionSettings,
     Settings,
     TmpAccess,
 )
@@ -151,6 +152,7 @@ def build(
         ),
         approvals=AnswerSettings(keep=values.number("approvals.keep"), wait=values.number("approvals.wait")),
         journal=JournalSettings(size=values.number("journal.size")),
+        sessions=SessionSettings(idle=values.number("sessions.idle")),
         violations_ignore=dict(values.items("violations.ignore")),
         projects=values.items("projects"),
         cap=_cap(managed),

@@ -204,6 +204,8 @@ TABLE: tuple[Key, ...] = (
 
     Key("journal.size", ValueKind.SIZE, _SMALLER, "200MB", "The size at which the journal deletes its oldest rows, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts if it is smaller.", (), WrittenBy.TRUSTED),
 
+    Key("sessions.idle", ValueKind.DURATION, _SMALLER, "2h", "How long an agent's conversation keeps its sandbox while neither a command nor a process runs in it; empty for no limit.", (), WrittenBy.TRUSTED),
+
     _list("violations.ignore", ValueKind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose violations are not reported."),
 )
 # fmt: on
