@@ -18,11 +18,11 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import NamedTuple
 
-from pinfold.integrations.hooks import start
-from pinfold.integrations.hooks.daemon import SWITCH, socket_path
 from pinfold.integrations.install.agents import hook_words
+from pinfold.isolated import own_command
+from pinfold.service.local_socket import SWITCH, socket_path
 
-COLD, WARM = 8.0, 2.5
+COLD, WARM = 8.0, 1.5
 """The aims: without the service, and with it."""
 CALLS = {
     "a plain command": ("claude-code", "PreToolUse", "Bash", {"command": "npm test"}),
@@ -82,11 +82,9 @@ def main() -> int:
             works[name] = Work(hook_words(agent), payload(name, project), cold, COLD)
         first = next(iter(CALLS))
         works["with the service"] = Work(hook_words("claude-code"), payload(first, project), warm, WARM)
-        service = subprocess.Popen(
-            [*hook_words("claude-code")[:-1], "--serve"], env=warm, stdin=subprocess.DEVNULL
-        )
+        service = subprocess.Popen(own_command("serve", "--agents"), env=warm, stdin=subprocess.DEVNULL)
         try:
-            while not Path(socket_path(warm, start.__file__)).exists():
+            while not Path(socket_path(warm)).exists():
                 sleep(0.05)
             times = {name: list[tuple[float, float]]() for name in works}
             for _ in range(rounds):

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "service": {"model", "kernel", "policy", "approval", "state", "session"},
     "integrations": {
         *("model", "kernel", "shell", "policy", "settings", "approval"),
-        *("audit", "state", "workspace", "session", "diagnose"),
+        *("audit", "state", "workspace", "session", "diagnose", "service"),
     },
     "web": {"model", "kernel", "approval", "state", "session"},
     "cli": {
@@ -49,12 +49,13 @@ MAY_IMPORT = {
         *("diagnose", "service", "integrations", "web"),
     },
 }
-# Who may start a process: the shell parser, hooks, the service for agents' hooks, the fence, the attacks
+# Who may start a process: the shell parser, hooks, agents' hooks and clients, the fence, the attacks
 # on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
-    "integrations/hooks/daemon.py",
+    "integrations/hooks/hook_process.py",
+    "service/command_client.py",
     "service/client.py",
     "cli/acp.py",
     "kernel/namespaces.py",

@@ -22,8 +22,7 @@ LAUNCHER = Path(SOURCE, "pinfold/launcher.sh")
 PACKAGES = Path(msgspec.__file__).parent.parent
 NAMES_THE_INTERPRETER = {
     "isolated.py",  # which builds every argv
-    "integrations/hooks/start.py",  # finds the packages around it
-    "integrations/hooks/daemon.py",  # a service's name tells what it was started from
+    "service/local_socket.py",  # a service's name tells what it was started from
     "integrations/hooks/rewrite.py",  # finds the launcher beside it
     "sandbox/linux/host/spawn_keeper.py",  # an interpreter that knows no path of its own starts nothing
     "sandbox/linux/host/keeper_client.py",

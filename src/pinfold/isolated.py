@@ -31,12 +31,29 @@ def isolated_python(*words: str, site: bool = False) -> tuple[str, ...]:
     return (sys.executable, "-I", *(() if site else ("-S",)), *words)
 
 
+elsewhere: list[str] = []
+"""More directories of packages, as whoever started this process named them."""
+
+
+def package_directories() -> list[str]:
+    """The directory that our package is in, and that of the packages that belong to our interpreter.
+
+    Started with `-S`, the interpreter does not know the latter. In a virtual environment it lies beside the
+    interpreter, which then is no link that may be followed.
+    """
+    around = os.path.dirname(os.path.dirname(sys.executable))
+    prefix = around if os.path.exists(os.path.join(around, "pyvenv.cfg")) else sys.prefix
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    usual = os.path.join(prefix, "lib", version, "site-packages")
+    return list(dict.fromkeys((SOURCE, usual, *elsewhere)))
+
+
 def own_command(*words: str) -> tuple[str, ...]:
     """The argv of the command `pinfold` with these words, wherever this process found our package."""
-    import msgspec
-
-    places = [SOURCE, os.path.dirname(os.path.dirname(msgspec.__file__))]
-    return isolated_python("-c", COMMAND.format(places, ENTRY), *words, site=True)
+    places = package_directories()
+    if msgspec := sys.modules.get("msgspec"):
+        places.append(os.path.dirname(os.path.dirname(str(msgspec.__file__))))
+    return isolated_python("-c", COMMAND.format(list(dict.fromkeys(places)), ENTRY), *words, site=True)
 
 
 def isolated_environment(environ: "Mapping[str, str]", writable: "Iterable[str]" = ()) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import json
 
 from pinfold.integrations.hooks import answer
-from pinfold.integrations.hooks.rewrite import wrapped
+from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import CLAUDE_TOOLS
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
@@ -34,7 +34,7 @@ def asked(
 ) -> Mapping[str, object]:
     """The hook's words; none where it has nothing to say."""
     call = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given, "cwd": str(project)}
-    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"], "PINFOLD_HOOK_SERVICE": "0"}
     reply = answer(agent, json.encode({**call, "permission_mode": mode, "session_id": "s"}), environ)
     assert reply.exit_code == 0, reply
     said: Mapping[str, object] = json.decode(reply.stdout)["hookSpecificOutput"] if reply.stdout else {}
@@ -75,14 +75,16 @@ def test_every_patch_of_a_call_counts(key: str, project: Path) -> None:
 
 
 def test_a_line_that_an_agent_wrapped_itself_stays_in_its_plan(project: Path) -> None:
-    own, ours = (wrapped("touch x", "codex", (str(project),), is_plan=is_plan) for is_plan in (False, True))
+    own, ours = (
+        Wrapping("codex", (str(project),), is_plan=is_plan).around("touch x") for is_plan in (False, True)
+    )
     said = asked(project, "codex", "Bash", {"command": own}, "plan")
     assert said["updatedInput"] == {"command": ours}
     assert asked(project, "codex", "Bash", {"command": ours}, "plan") == {}
 
 
 def test_a_line_that_an_agent_wrapped_itself_does_not_leave_the_fence_unseen(project: Path) -> None:
-    line = wrapped("touch x", "claude-code", (str(project),), bypass=True)
+    line = Wrapping("claude-code", (str(project),), leaves_sandbox=True).around("touch x")
     assert asked(project, "claude-code", "Bash", {"command": line})["permissionDecision"] == "ask"
 
 
@@ -200,7 +202,7 @@ def test_what_is_named_twice_is_judged_once(project: Path) -> None:
 def test_what_a_monitor_runs_is_a_command(project: Path) -> None:
     given = {"command": "tail -f log", "description": "the log", "timeout_ms": 1000, "persistent": False}
     said = asked(project, "claude-code", "Monitor", given)
-    line = wrapped("tail -f log", "claude-code", (str(project),))
+    line = Wrapping("claude-code", (str(project),)).around("tail -f log")
     assert said["permissionDecision"] == "allow" and said["updatedInput"] == {**given, "command": line}
     assert asked(project, "claude-code", "Monitor", {"command": "ship it"})["permissionDecision"] == "ask"
     denied = {"ws": {"url": "wss://evil.example/feed"}}
@@ -264,7 +266,7 @@ def test_a_line_that_leaves_the_fence_is_asked_about_whoever_made_it(
     """Cursor runs lines that the hooks of others have made, and a line may be for one project of several."""
     payload = {
         "hook_event_name": "beforeShellExecution",
-        "command": wrapped("touch x", agent, (str(project),), bypass=True),
+        "command": Wrapping(agent, (str(project),), leaves_sandbox=True).around("touch x"),
         "cwd": str(project),
         "workspace_roots": [str(project), *(str(project.parent / name) for name in roots)],
     }

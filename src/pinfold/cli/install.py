@@ -49,7 +49,7 @@ def uninstall(args: Namespace) -> int:
 
 
 def hook(args: Namespace) -> int:
-    from pinfold.integrations.hooks.start import respond
+    from pinfold.integrations.hooks.hook_process import respond
 
     return respond(args.agent)
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pinfold.cli.signals import end_on_signals, note_interrupt
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.escape_text import visible
+from pinfold.model.events import Exited
 from pinfold.model.home import home_of
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import RunCommand
@@ -51,6 +52,7 @@ PATIENCE = 1.0
 def configure(parser: ArgumentParser) -> None:
     add_run(parser, "run")
     parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook judged the command already")
+    parser.add_argument("--conversation", metavar="ID", default="", help="the agent's conversation")
 
 
 def add_run(parser: ArgumentParser, verb: str) -> None:
@@ -102,8 +104,8 @@ def run(args: Namespace) -> int:
             _tell_missing(session, args.write or ())
             _tell_idle_globs(session)
             code, violations = run_on_own_streams(session, command, person)
-            if violations:
-                _tell_violations(violations if code else _without_histories(violations))
+            for line in violation_lines(violations, failed=code != 0):
+                report(line)
             return code
     finally:
         person.close()
@@ -236,33 +238,51 @@ def run_on_own_streams(
         return SIGNALLED + SIGPIPE, ()
     if on_terminal and end.signal == SIGINT:
         note_interrupt()
-    for line in execution.left_running:
-        report(visible(line))
+    lines, violations = ending_lines(session, execution, end, os.environ)
+    for line in lines:
+        report(line)
+    return exit_code(end.exit_code, end.signal, end.timed_out), violations
+
+
+def ending_lines(
+    session: Session, execution: Execution, end: Exited, environ: Mapping[str, str]
+) -> tuple[list[str], tuple[Violation, ...]]:
+    """What is to be said of a command that has ended, and the violations that are to be reported."""
+    lines = [visible(line) for line in execution.left_running]
     violations = execution.violations
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
-        report(f"stopped after {limit:g} s, its time limit; --timeout SECONDS sets another")
+        lines.append(f"stopped after {limit:g} s, its time limit; --timeout SECONDS sets another")
     elif end.exit_code:
         from pinfold.cli.hints import hint, hopeless
 
         if text := hopeless(execution.decision):
-            report(text)
+            lines.append(text)
             violations = tuple(replace(each, remedy="") for each in violations)
-        elif text := hint(execution.decision, end.exit_code, os.environ, session.cwd, session.roots):
-            report(text)
-    return exit_code(end.exit_code, end.signal, end.timed_out), violations
+        elif text := hint(execution.decision, end.exit_code, environ, session.cwd, session.roots):
+            lines.append(text)
+    return lines, violations
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
     # A person who was asked at the terminal has just read why.
     if not (settlement and settlement.asked_at is AskedAt.TERMINAL):
-        from pinfold.cli.explain import explanation_lines
         from pinfold.cli.output import is_coloured
 
-        lines = explanation_lines(command, execution.decision, is_coloured(sys.stderr))
-        print("\n".join([*lines, ""]), file=sys.stderr)
-    report(f"not run; {visible(settlement.by)}" if settlement else "not run")
+        print("\n".join(refusal_lines(command, execution, is_coloured(sys.stderr))), file=sys.stderr)
+    report(not_run(execution))
+
+
+def refusal_lines(command: RunCommand, execution: Execution, coloured: bool) -> list[str]:
+    """Why a command is not run, with the part of the line that it is about."""
+    from pinfold.cli.explain import explanation_lines
+
+    return [*explanation_lines(command, execution.decision, coloured), ""]
+
+
+def not_run(execution: Execution) -> str:
+    return f"not run; {visible(execution.settlement.by)}" if execution.settlement else "not run"
 
 
 def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
@@ -274,17 +294,19 @@ def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ..
     return tuple(each for each in violations if each.operation == READ or each.path not in kept)
 
 
-def _tell_violations(violations: tuple[Violation, ...]) -> None:
+def violation_lines(violations: tuple[Violation, ...], *, failed: bool) -> Iterator[str]:
+    """A line for each of the first violations. `failed` says whether the command did."""
+    violations = violations if failed or not violations else _without_histories(violations)
     for each in violations[:MOST_SHOWN]:
         if each.asked_at is AskedAt.TERMINAL:
             # A person who was asked at the terminal has just read the rest.
-            report(replace(each, why=each.answered).summary)
+            yield replace(each, why=each.answered).summary
             continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        report(f"{each.summary}{rule}{remedy}")
+        yield f"{each.summary}{rule}{remedy}"
     if len(violations) > MOST_SHOWN:
-        report(f"and {len(violations) - MOST_SHOWN} more, which `--json` lists")
+        yield f"and {len(violations) - MOST_SHOWN} more, which `--json` lists"
 
 
 def _press(execution: Execution, key: bytes) -> None:

@@ -19,12 +19,23 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", type=filled, help="listen on this unix socket instead of talking on stdio"
     )
+    parser.add_argument(
+        "--agents",
+        action="store_true",
+        help="answer the hooks of agents and run their commands; hooks start this when they need it",
+    )
     add_choices(parser)
     add_common(parser)
 
 
 def run(args: Namespace) -> int:
     gc.enable()  # this verb runs for long
+    if args.agents:
+        from pinfold.cli.serve_agents import serve_agents
+        from pinfold.session.resources import make_room
+
+        make_room()
+        return serve_agents()
     from pinfold.service.methods import Service
     from pinfold.session.resources import make_room
 

@@ -83,6 +83,15 @@ class Judge:
         self.is_inside_sandbox = is_inside_sandbox(environ)
         self._answers: dict[Request, _Answer] = {}
 
+    def at(self, cwd: str) -> "Judge":
+        """The same projects and settings, for requests that start in this directory."""
+        if cwd == self.cwd:
+            return self
+        other = Judge.__new__(Judge)
+        vars(other).update(vars(self))
+        other.cwd, other._answers = cwd, {}
+        return other
+
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
         return self.decided(as_request(request))

@@ -152,6 +152,11 @@ class Parts:
                 self._made.catch_up = self._fences.catch_up
             return self._fences
 
+    @property
+    def have_processes(self) -> bool:
+        """Whether commands run, or have left processes running."""
+        return self._fences is not None and self._fences.have_processes
+
     def sandbox_trouble(self) -> str:
         """What speaks against a fence now: nothing while one stands."""
         return "" if self._fences and self._fences.are_open else sandbox_trouble()

@@ -154,7 +154,14 @@ def ask_for_permission(session: "Session", params: object) -> Asked:
     return Asked(asked.decision, asked.settlement, (*given, *asked.given))
 
 
-def _asked_beyond(session: "Session", wish: Wish) -> Asked:
+def names_beyond(session: "Session", params: object) -> tuple[str, ...]:
+    """What a person would be asked to grant, by name, for a call's parameters; empty where nothing would be
+    asked, or all of it would be denied."""
+    _, decision = _judged_beyond(session, convert(params, ready(Wish), from_attributes=True))
+    return () if decision.verdict is Verdict.DENY else tuple(map(_named, decision.widening))
+
+
+def _judged_beyond(session: "Session", wish: Wish) -> tuple[SandboxPolicy, Decision]:
     writable = _writable(session)
     wanted = SandboxPolicy(
         additional_readwrite_paths=tuple(
@@ -164,7 +171,12 @@ def _asked_beyond(session: "Session", wish: Wish) -> Asked:
         network=NetworkRules(allow=wish.hosts or None),
         block_git_writes=False if wish.git_writes else None,
     )
-    decision = session.check(RunCommand(":", policy=wanted, description=wish.why))
+    return wanted, session.check(RunCommand(":", policy=wanted, description=wish.why))
+
+
+def _asked_beyond(session: "Session", wish: Wish) -> Asked:
+    writable = _writable(session)
+    wanted, decision = _judged_beyond(session, wish)
     names = [_named(each) for each in decision.widening]
     reason = None
     if swappable := [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]:

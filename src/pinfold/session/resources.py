@@ -129,6 +129,12 @@ class Fences:
             if opened is not None:
                 opened.tend(IDLE)
 
+    @property
+    def have_processes(self) -> bool:
+        """Whether commands run, or have left processes running."""
+        with self._lock:
+            return any(each.has_processes() for each in (self._pens, self._unfenced) if each is not None)
+
     def catch_up(self) -> None:
         """Returns when the wardens have told what they have made by now."""
         if (pens := self._pens) is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable
+from pinfold.model.handed_streams import HandedStreams
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
@@ -147,6 +148,11 @@ class Session:
         return self._parts.is_closed
 
     @property
+    def has_processes(self) -> bool:
+        """Whether a command runs in it, or has left a process running."""
+        return self._parts.have_processes
+
+    @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
         return self._judge.law.settings
@@ -204,6 +210,18 @@ class Session:
                     raise
             else:
                 self._rejudge(self.roots, overlaid(self._overrides, overrides))
+
+    def adopt(self, environ: Mapping[str, str]) -> None:
+        """Other variables for what comes next, in place of those that the session was opened with."""
+        if environ == self.environ:
+            return
+        with self._changing:
+            self.environ = environ
+            self._rejudge(self.roots, self._overrides)
+
+    def judge_at(self, cwd: str) -> Judge:
+        """What judges requests that start in this directory."""
+        return self._judge.at(cwd)
 
     def override(self, section: str, key: str) -> list[object]:
         """The entries of a list in the command line's layer, to be added to."""
@@ -273,11 +291,14 @@ class Session:
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
         is_withdrawn: Callable[[], bool] = lambda: False,
+        streams: HandedStreams = HandedStreams(),  # noqa: B008  (it is frozen)
+        umask: int | None = None,
     ) -> "Execution":
         """The same, under way: take its events as they come. `terminal` is rows and columns of one.
-        `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
+        `is_withdrawn` says, while a person is asked about it, that it is not wanted any more. `streams` are
+        descriptors of the caller that the command gets as its own; `umask` is its file mode creation mask."""
         self._parts.require_open()
-        require_given(given := Given(stdin, environment, terminal))
+        require_given(given := Given(stdin, environment, terminal, streams, umask))
         command = with_variables(as_command(request, cwd, timeout), environment, self.environ)
         _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._decided(command), None

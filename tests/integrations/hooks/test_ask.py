@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pinfold.integrations.hooks import start
+from pinfold.integrations.hooks import hook_process
 from tests.integrations.hooks.probes.ask import ASKING
 from tests.probe_runner import USERS, run_at_home
 
@@ -25,8 +25,8 @@ def test_a_hook_that_is_interrupted_blocks_and_is_no_fault(
     def interrupt() -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(start, "_read", interrupt)
-    assert start.respond("codex") == 2
+    monkeypatch.setattr(hook_process, "_read", interrupt)
+    assert hook_process.respond("codex") == 2
     assert capfd.readouterr().err == "pinfold: it was interrupted\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pinfold.integrations.hooks import AGENTS, answer
 from pinfold.integrations.hooks.hook_call import HookReply
-from pinfold.integrations.hooks.rewrite import own_program, unwrapped, wrapped
+from pinfold.integrations.hooks.rewrite import Wrapping, own_program, unwrapped
 
 PAYLOADS = Path(__file__).parent / "payloads"
 ROWS = [
@@ -48,7 +48,7 @@ def filled(value: Any, home: Path, agent: str) -> Any:
     if not isinstance(value, str):
         return value
     if value.startswith("$WRAPPED("):
-        return wrapped(value[9:-1], agent, (project,))
+        return Wrapping(agent, (project,)).around(value[9:-1])
     return value.replace("$PROJECT", project).replace("$HOME", str(home))
 
 
@@ -196,15 +196,15 @@ def claude(line: str, home: Path, environ: dict[str, str]) -> tuple[str, dict[st
 
 
 def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, environ: dict[str, str]) -> None:
-    ours = wrapped("ls", "claude-code", (str(home / "project"),))
+    ours = Wrapping("claude-code", (str(home / "project"),)).around("ls")
     for line in (
         ours.replace(" -c ", " --network all -c "),
         f"{ours}; id",
         f"{ours} x",
         ours.replace("--project", "--project / --project"),
-        wrapped("ls", "claude-code", ("/",)),
-        wrapped("ls", "claude-code", ()),
-        wrapped("ls", "nobody", (str(home / "project"),)),
+        Wrapping("claude-code", ("/",)).around("ls"),
+        Wrapping("claude-code", ()).around("ls"),
+        Wrapping("nobody", (str(home / "project"),)).around("ls"),
     ):
         _, changed = opinion(
             "claude-code", answer("claude-code", command("claude-code", line, home), environ)
@@ -216,7 +216,7 @@ def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, enviro
 @pytest.mark.parametrize("root", ["/a b", "/it's", "/a --project /", "/'", "/\n", "/-c", "/é"])
 def test_any_project_can_be_named(root: str) -> None:
     for roots in ((root,), (root, "/z")):
-        line = wrapped("ls 'x'", "cursor", roots, is_plan=True, bypass=True)
+        line = Wrapping("cursor", roots, is_plan=True, leaves_sandbox=True).around("ls 'x'")
         assert unwrapped(line, AGENTS, (*roots, "/more")) == ("ls 'x'", "cursor", True)
         assert unwrapped(line, AGENTS, ("/more",)) is None
 
@@ -228,7 +228,7 @@ def test_a_line_that_another_agents_hook_made_is_known(home: Path, environ: dict
         payload = {
             "hook_event_name": "beforeShellExecution",
             "workspace_roots": [project, str(home / "other")],
-            "command": wrapped(line, "claude-code", (project,)),
+            "command": Wrapping("claude-code", (project,)).around(line),
             "cwd": project,
         }
         assert opinion("cursor", answer("cursor", json.dumps(payload).encode(), environ))[0] == wanted

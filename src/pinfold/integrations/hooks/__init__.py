@@ -7,6 +7,7 @@ agents takes for a block. Other exit statuses, and no answer at all, would let t
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from pinfold.integrations.hooks.hook_call import (
     HookCall,
@@ -19,6 +20,9 @@ from pinfold.integrations.hooks.hook_call import (
 )
 from pinfold.model.errors import PinfoldError
 
+if TYPE_CHECKING:
+    from pinfold.integrations.hooks.judge_call import HeldConversations
+
 AGENTS = {
     "claude-code": "claude",
     "cursor": "cursor",
@@ -27,17 +31,20 @@ AGENTS = {
     "vscode": "vscode",
 }
 STARTS = frozenset(["SessionStart", "sessionStart"])
+ENDS = frozenset(["SessionEnd", "sessionEnd"])
 
 
-def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> HookReply:
-    """What the agent is told about what it sent."""
+def answer(
+    agent: str, data: bytes, environ: Mapping[str, str], held: "HeldConversations | None" = None
+) -> HookReply:
+    """What the agent is told about what it sent. `held` are the conversations that the service holds."""
     words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
     try:
         call: HookCall = words.read(decoded(data), environ)
     except MalformedError as error:
         return blocked(str(error))
     try:
-        reply: HookReply = words.reply(call, _outcome(call, environ))
+        reply: HookReply = words.reply(call, _outcome(call, environ, held))
     except PinfoldError as error:
         if call.event in STARTS:
             return HookReply(stderr=f"pinfold: {error}\n", exit_code=1)
@@ -46,7 +53,11 @@ def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> HookReply:
     return reply
 
 
-def _outcome(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
+def _outcome(call: HookCall, environ: Mapping[str, str], held: "HeldConversations | None") -> HookOutcome:
+    if call.event in ENDS:
+        if held and call.conversation:
+            held.end(call.agent, call.conversation)
+        return HookOutcome(Opinion.NONE)
     if not call.requests and not call.trouble and call.event not in STARTS:
         return HookOutcome(Opinion.NONE)
     if call.event in STARTS:
@@ -55,4 +66,4 @@ def _outcome(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
         return greet(call, environ)
     from pinfold.integrations.hooks.judge_call import judge
 
-    return judge(call, environ)
+    return judge(call, environ, held)

@@ -79,6 +79,11 @@ class AgentApprover:
         self.name = f"the person, as {agent} asked"
         self._agent, self._environ = agent, environ
 
+    @staticmethod
+    def is_there() -> bool:
+        """No call waits for it: it answers only what was asked before the run."""
+        return False
+
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         if question.capability not in ANSWERED:
             return None

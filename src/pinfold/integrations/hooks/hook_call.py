@@ -63,6 +63,11 @@ class HookCall(Struct, frozen=True):
     generation: str = ""
     model: str = ""
 
+    @property
+    def is_of_conversation(self) -> bool:
+        """Whether its command can be led to the conversation's session."""
+        return self.can_rewrite and bool(self.conversation)
+
 
 class HookOutcome(Struct, frozen=True):
     """What is to be done about a call."""

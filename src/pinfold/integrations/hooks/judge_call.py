@@ -7,15 +7,17 @@ opens nothing that the agent would have asked about, but for MCP tools that the 
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion, no_directory
-from pinfold.integrations.hooks.rewrite import PLAN_POLICY, unwrapped, wrapped
+from pinfold.integrations.hooks.rewrite import PLAN_POLICY, Wrapping, has_service, unwrapped
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import CallTool, Request, RunCommand
 from pinfold.session.judge import Judge, Talk
 from pinfold.settings.sources import find_project
@@ -23,6 +25,7 @@ from pinfold.state.directory import state_directory
 
 BARE = "this hook cannot put the command behind the fence"
 NOTHING = HookOutcome(Opinion.NONE)
+READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 ORDER = tuple(Opinion)
 MOST = 500
 """Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
@@ -30,7 +33,25 @@ MOST_REASONS = 12
 """Reasons that are told for one command."""
 
 
-def judge(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
+class HeldConversations(Protocol):
+    """The conversations that the service holds, as far as hooks need them."""
+
+    def judge(
+        self, call: HookCall, roots: tuple[str, ...], rules: Mapping[str, object], environ: Mapping[str, str]
+    ) -> Judge:
+        """What judges the commands of the call's conversation; `rules` are the agent's own, as settings."""
+
+    def offer(self, call: HookCall, line: str, cwd: str) -> str:
+        """What to ask the agent's person about a line that was denied something when it last ran, in words;
+        empty if there is nothing. If the line comes to be run in this turn, they have said yes."""
+
+    def request(self, call: HookCall, line: str, cwd: str, words: Sequence[str]) -> str:
+        """What to ask the agent's person about a line that asks for a grant, `pinfold request ...`."""
+
+    def end(self, agent: str, conversation: str) -> None: ...
+
+
+def judge(call: HookCall, environ: Mapping[str, str], held: HeldConversations | None = None) -> HookOutcome:
     """What is to be done about a call. Raises `PolicyError` where the settings cannot be read."""
     if os.path.isdir(os.path.join(state_directory(environ), "tickets")):
         from pinfold.integrations.hooks.approval_tickets import forget_answered
@@ -43,7 +64,7 @@ def judge(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
         return _asked(call, HookOutcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    outcomes = _outcomes(call, (*requests,), cwd, roots, environ)
+    outcomes = _outcomes(call, (*requests,), cwd, roots, environ, held)
     worst = min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
     return _asked_at_once(worst, outcomes) if worst.opinion is Opinion.ASK and len(outcomes) > 1 else worst
 
@@ -64,17 +85,24 @@ def _outcomes(
     cwd: str,
     roots: tuple[str, ...],
     environ: Mapping[str, str],
+    held: HeldConversations | None,
 ) -> list[HookOutcome]:
     """What is said of each. The workspace is looked through once, and one deadline holds for all: an agent
     goes on without an answer that comes too late."""
     is_command = any(isinstance(request, RunCommand) for request in requests)
     # A plan changes nothing; files that an agent writes in it (the plan) are judged as ever.
     is_plan = call.mode is Mode.PLAN and is_command
-    overrides: dict[str, object] = {"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}
+    rules: dict[str, object] = {}
     if is_command and call.agent == "claude-code":
         from pinfold.integrations.hooks.claude_rules import claude_rules
 
-        overrides |= claude_rules((*roots, *map(os.path.realpath, call.workspace), cwd), environ)
+        rules = claude_rules((*roots, *map(os.path.realpath, call.workspace), cwd), environ)
+    first = requests[0]
+    if held and isinstance(first, RunCommand) and requests[1:] == () and call.is_of_conversation:
+        judge = held.judge(call, roots, rules, environ).at(cwd)
+        narrower = replace(first, policy=READ_ONLY if is_plan else None)
+        return [_command(call, narrower, judge, environ, held)]
+    overrides = rules | ({"sandbox": {"policy": PLAN_POLICY}} if is_plan else {})
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
@@ -110,14 +138,20 @@ def _other(call: HookCall, request: Request, decision: Decision) -> HookOutcome:
             return HookOutcome(Opinion.ALLOW, told(decision)) if is_free else NOTHING
 
 
-def _command(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> HookOutcome:
+def _command(
+    call: HookCall,
+    request: RunCommand,
+    judge: Judge,
+    environ: Mapping[str, str],
+    held: HeldConversations | None = None,
+) -> HookOutcome:
     if environ.get("PINFOLD_PEN") and judge.is_inside_sandbox:
         decision = judge.check(request)
         denied = decision.verdict is Verdict.DENY
         return (
             HookOutcome(Opinion.DENY, told(decision)) if denied else NOTHING
         )  # the agent is in a pen itself
-    ours = unwrapped(request.command, AGENTS, judge.roots)
+    ours = unwrapped(request.command, AGENTS, judge.roots, call.conversation)
     agent = ours.agent if ours else call.agent
     if ours is None and not call.can_rewrite:
         judge.sandbox_trouble = BARE
@@ -144,8 +178,18 @@ def _command(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping
 
         if outcome := own_verb(call, decision):
             return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
-    line = _line(call, wanted, judge) if call.can_rewrite else None
+    line = _line(call, wanted, judge, environ) if call.can_rewrite else None
     line = None if line == request.command else line
+    if decision.verdict is Verdict.ALLOW and held and call.can_ask and call.mode is Mode.NORMAL:
+        words = decision.commands[0].argv if len(decision.commands) == 1 else ()
+        is_request = words[1:2] == ("request",) and os.path.basename(words[0]) == "pinfold"
+        question = (
+            held.request(call, wanted.command, start, words[2:])
+            if is_request
+            else held.offer(call, wanted.command, start)
+        )
+        if question:
+            return HookOutcome(Opinion.ASK, question, line)
     if decision.verdict is Verdict.ALLOW:
         # A plan is looked at by its person, command by command, unless it cannot be.
         opinion = Opinion.ASK if call.mode is Mode.PLAN and call.can_ask else Opinion.ALLOW
@@ -175,14 +219,15 @@ def _write_down(
     write_refusal(call, request, decision, judge.start_of(request), judge.roots, size, environ)
 
 
-def _line(call: HookCall, request: RunCommand, judge: Judge) -> str:
-    return wrapped(
-        request.command,
+def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> str:
+    wrapping = Wrapping(
         call.agent,
         judge.roots,
+        conversation=call.conversation if has_service(environ) else "",
         is_plan=call.mode is Mode.PLAN,
-        bypass=request.disable_sandbox,
+        leaves_sandbox=request.disable_sandbox,
     )
+    return wrapping.around(request.command)
 
 
 def _asked(call: HookCall, outcome: HookOutcome) -> HookOutcome:

@@ -8,17 +8,20 @@ own fits in.
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from itertools import islice, product
 from typing import NamedTuple
 
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion
-from pinfold.isolated import SOURCE, own_command
+from pinfold.isolated import SOURCE, isolated_python, own_command
 from pinfold.model.decision import Decision, StepCode
 from pinfold.model.escape_text import quoted
 
 PLAN_POLICY = "read-only"
 LAUNCHER = os.path.join(SOURCE, "pinfold", "launcher.sh")
+START = os.path.join(SOURCE, "pinfold", "integrations", "hooks", "start.py")
+_ASKED_BY = re.compile(r"--asked-by ([a-z-]+) ")
 _PROJECT = re.compile(r"--project ((?:'[^']*'|\\'|[^\s'])+) ")
 
 
@@ -40,10 +43,59 @@ def _is_launcher(script: str) -> bool:
         return False
 
 
-def wrapped(
-    line: str, agent: str, roots: tuple[str, ...], *, is_plan: bool = False, bypass: bool = False
-) -> str:
-    return " ".join([_head(agent, roots, is_plan=is_plan, bypass=bypass), quoted(line)])
+class Wrapping(NamedTuple):
+    """How a line is run in place of itself.
+
+    With a conversation, the line goes to the service by its client; without one, `pinfold run` runs it
+    alone. Claude Code keeps the directory that a line ends in, so the client tells that directory and the
+    agent's shell enters it: the shell then has the client's exit code, or the directory.
+    """
+
+    agent: str
+    roots: tuple[str, ...]
+    conversation: str = ""
+    is_plan: bool = False
+    leaves_sandbox: bool = False
+    """Whether it asks to run outside."""
+
+    def around(self, line: str) -> str:
+        start, end = self._ends
+        return f"{start}{quoted(line)}{end}"
+
+    def inside(self, line: str) -> str | None:
+        """The line that this wrapping is around; None if it is around none."""
+        start, end = self._ends
+        if not (line.startswith(start) and line.endswith(end)):
+            return None
+        return _unquoted(line[len(start) : len(line) - len(end)])
+
+    @property
+    def _ends(self) -> tuple[str, str]:
+        start = " ".join(map(quoted, [*self._program, "--asked-by", self.agent, *self._options, "-c"])) + " "
+        if self.conversation and self.agent in KEEP_DIRECTORY:
+            return "{ d=$(" + start, ' 3>&1 >&4 4>&-); } 4>&1 && cd -- "${d:-.}"'
+        return start, ""
+
+    @property
+    def _program(self) -> tuple[str, ...]:
+        if not self.conversation:
+            return (*own_program(), "run")
+        return client_program(keeps_directory=self.agent in KEEP_DIRECTORY)
+
+    @property
+    def _options(self) -> Iterator[str]:
+        if self.conversation:
+            yield from ("--conversation", self.conversation)
+        for root in self.roots:
+            yield from ("--project", root)
+        if self.is_plan:
+            yield from ("--policy", PLAN_POLICY)
+        if self.leaves_sandbox:
+            yield "--dangerously-disable-sandbox"
+
+
+KEEP_DIRECTORY = frozenset(["claude-code"])
+"""Agents whose next line begins in the directory where the last one ended."""
 
 
 class Wrapped(NamedTuple):
@@ -55,45 +107,46 @@ class Wrapped(NamedTuple):
     """Whether it asks to run outside."""
 
 
-def unwrapped(line: str, agents: Collection[str], roots: tuple[str, ...]) -> Wrapped | None:
-    """What a line that we made runs, in projects of these; None for any other.
+def has_service(environ: Mapping[str, str]) -> bool:
+    """Whether the service is to run the commands of conversations."""
+    from pinfold.service.local_socket import is_wanted
+
+    return is_wanted(environ)
+
+
+def client_program(*, keeps_directory: bool) -> tuple[str, ...]:
+    """How the client of a command is started from anywhere."""
+    import msgspec
+
+    from pinfold.isolated import package_directories
+    from pinfold.service.command_client import DIRECTORY
+
+    packages = os.path.dirname(os.path.dirname(msgspec.__file__))
+    elsewhere = () if packages in package_directories() else ("--packages", packages)
+    return isolated_python(START, *elsewhere, "--run", *([DIRECTORY] if keeps_directory else ()))
+
+
+def unwrapped(
+    line: str, agents: Collection[str], roots: tuple[str, ...], conversation: str = ""
+) -> Wrapped | None:
+    """What a line that we made runs, in projects of these and for this conversation; None for any other.
 
     `agents` are many: some load the hooks of others too, and run the line that one of them made.
     """
-    start = " ".join(map(quoted, [*own_program(), "run", "--asked-by"])) + " "
-    if not line.startswith(start):
+    said = _ASKED_BY.search(line)
+    agent = said[1] if said else ""
+    if agent not in agents:
         return None
-    agent, projects = _taken_apart(line.removeprefix(start))
-    if agent not in agents or not projects or not set(projects) <= set(roots):
-        return None
-    for is_plan in (False, True):
-        for bypass in (False, True):
-            head = _head(agent, projects, is_plan=is_plan, bypass=bypass) + " "
-            inner = _unquoted(line.removeprefix(head)) if line.startswith(head) else None
-            if inner is not None:
-                return Wrapped(inner, agent, bypass)
+    for wrapped_for in dict.fromkeys((conversation, "")):
+        for is_plan, bypass in product((False, True), repeat=2):
+            # The projects are what the line says they are, if those are ours.
+            projects = tuple(_unquoted(each[1]) or "" for each in islice(_PROJECT.finditer(line), len(roots)))
+            for count in range(len(projects), 0, -1):
+                if set(projects[:count]) <= set(roots):
+                    inner = Wrapping(agent, projects[:count], wrapped_for, is_plan, bypass).inside(line)
+                    if inner is not None:
+                        return Wrapped(inner, agent, bypass)
     return None
-
-
-def _taken_apart(text: str) -> tuple[str, tuple[str, ...]]:
-    """The agent and the projects of a line that may be ours; the caller puts it together again to see."""
-    agent, _, rest = text.partition(" ")
-    projects: list[str] = []
-    while found := _PROJECT.match(rest):
-        projects.append(_unquoted(found[1]) or "")
-        rest = rest[found.end() :]
-    return agent, tuple(projects)
-
-
-def _head(agent: str, roots: tuple[str, ...], *, is_plan: bool, bypass: bool) -> str:
-    words = [*own_program(), "run", "--asked-by", agent]
-    for root in roots:
-        words += ["--project", root]
-    if is_plan:
-        words += ["--policy", PLAN_POLICY]
-    if bypass:
-        words.append("--dangerously-disable-sandbox")
-    return " ".join(map(quoted, [*words, "-c"]))
 
 
 def _unquoted(word: str) -> str | None:

@@ -1,131 +1,48 @@
-"""A hook's process: bytes in, bytes out, and an exit status that no agent takes for a yes by mistake.
+"""Starts a hook's process, or the client of a command: `python -I -S start.py AGENT`, `... --run WORD...`.
 
-Agents start this file itself, by `python -I -S`, for each tool call: what `site` brings, and the command
-line with its argument parser, would cost as much again as the answer. So it finds for itself what `site`
-would have found.
+`--packages DIRECTORY` before these names where our packages are, if they lie apart from our own.
+
+The interpreter compiles this file at each start, so it only loads other files, which are compiled already. It
+loads them one by one: what `site` brings, and the packages around them, would take as long as the answer.
 """
 
-import gc
-import os
+import posix
 import sys
+from _frozen_importlib_external import SourceFileLoader  # `importlib` itself would take 1 ms more
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-BLOCKED = 2
-LARGEST = 64_000_000
-"""Bytes of a payload: some hooks are told whole files."""
+PACKAGE = __file__.rpartition("/integrations/")[0]
+BLOCKED, FAILED = 2, 125
 
 
-def respond(agent: str, data: bytes | None = None) -> int:
-    """Answers on standard output; whatever happens, with an exit status that is no yes by mistake."""
-    try:
-        from pinfold.integrations.hooks import AGENTS, answer
-
-        if agent not in AGENTS:
-            return _failed(f"there is no agent `{agent}`")
-        reply = answer(agent, _read() if data is None else data, os.environ)
-        _write(1, reply.stdout)
-        _write(2, reply.stderr.encode("utf-8", "replace"))
-    except OSError as error:
-        if error.filename is not None:
-            return _failed(f"{error.filename}: {error.strerror}")
-        return _failed(f"standard input or output cannot be used: {error.strerror}")
-    except KeyboardInterrupt:
-        return _failed("it was interrupted")
-    except BaseException as error:  # noqa: BLE001  (an exit status of 1 would let the call pass)
-        return _failed(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
-    return reply.exit_code
+def load(name: str) -> "ModuleType":
+    """A module of ours, without the packages around it."""
+    loader = SourceFileLoader(f"pinfold.{name}", f"{PACKAGE}/{name.replace('.', '/')}.py")
+    module = type(sys)(loader.name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
+    return module
 
 
-def _failed(message: str) -> int:
-    try:
-        _write(2, f"pinfold: {message}\n".encode("utf-8", "replace"))
-    except OSError:
-        return BLOCKED  # which says it
-    return BLOCKED
-
-
-def _read() -> bytes:
-    data = bytearray()
-    while piece := os.read(0, 1 << 16):
-        data += piece
-        if len(data) > LARGEST:
-            raise ValueError("the payload is too large")
-    return bytes(data)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _find_packages() -> None:
-    """The directory that pinfold is in, and the environment that its interpreter belongs to."""
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    sys.path.append(source)
-    around = os.path.dirname(os.path.dirname(sys.executable))
-    if os.path.exists(os.path.join(around, "pyvenv.cfg")):
-        sys.prefix = sys.exec_prefix = around
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = os.path.join(sys.prefix, "lib", version, "site-packages")
-    if packages != source:
-        sys.path.append(packages)
-
-
-def _load_msgspec() -> None:
-    from pinfold.lazy_imports import load_light
-
-    load_light("msgspec")
-
-
-def main() -> None:
-    """The program: the agent's name is its one argument."""
-    gc.disable()
-    try:
-        _find_packages()
-        code = _answered(sys.argv[1:])
-    except BaseException as error:  # noqa: BLE001  (as above)
-        code = _failed(f"the hook could not be started: {type(error).__name__}: {error}")
-    # Everything is written; taking the interpreter apart would cost 10 ms more.
-    os._exit(code)
-
-
-def _answered(arguments: list[str]) -> int:
-    warm, start = _load_warm(), os.path.abspath(__file__)
-    if arguments == ["--serve"]:
-        gc.enable()
-        os.closerange(3, 1024)  # whatever an agent left open is not ours to hold
-        _load_msgspec()
-        warm.serve(warm.socket_path(os.environ, start))
-        return 0
-    (agent,) = arguments
-    data = _read()
-    is_wanted = warm.is_wanted(os.environ)
-    if is_wanted and (told := warm.ask(warm.socket_path(os.environ, start), agent, data, os.environ)):
-        _write(1, told[1])
-        _write(2, told[2])
-        return int(told[0])
-    _load_msgspec()
-    code = respond(agent, data)
-    if is_wanted:
-        warm.leave_behind(start)
-    return code
-
-
-def _load_warm() -> "ModuleType":
-    """The module beside this one, without the packages around it: they bring more than it needs."""
-    from _frozen_importlib_external import SourceFileLoader  # `importlib` itself would be 1 ms more
-
-    name = "pinfold.integrations.hooks.daemon"
-    loader = SourceFileLoader(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), "daemon.py"))
-    warm = type(sys)(name)
-    warm.__file__ = loader.path
-    loader.exec_module(warm)
-    return warm
+def main(words: list[str]) -> None:
+    local, isolated = load("service.local_socket"), load("isolated")
+    if words[:1] == ["--packages"]:
+        isolated.elsewhere.append(words[1])
+        del words[:2]
+    if words[:1] == ["--run"]:
+        load("service.command_client").main(words[1:], local, isolated)
+    load("integrations.hooks.hook_process").main(words, local, isolated)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(sys.argv[1:])
+    except BaseException as error:  # noqa: BLE001  (agents take any other exit code of a hook for a yes)
+        code = FAILED if sys.argv[1:2] == ["--run"] else BLOCKED
+        posix.write(
+            2, f"pinfold: could not start: {type(error).__name__}: {error}\n".encode("utf-8", "replace")
+        )
+        posix._exit(code)

@@ -7,13 +7,18 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import pinfold
-from pinfold.integrations.hooks import daemon, start
+from pinfold.integrations.hooks import start
+from pinfold.integrations.hooks.hook_process import ask_service
+from pinfold.isolated import COMMAND, ENTRY, isolated_python, own_command
+from pinfold.service import local_socket
 from tests.patience import wait_until
 
 PROGRAM = [sys.executable, "-I", "-S", start.__file__]
@@ -23,10 +28,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux w
 @pytest.fixture
 def served(environ: dict[str, str]) -> Iterator[dict[str, str]]:
     """An environment with a service in it."""
-    given = {**environ, daemon.SWITCH: ""}
-    with subprocess.Popen([*PROGRAM, "--serve"], env=given, stdin=subprocess.DEVNULL) as service:
+    given = {**environ, local_socket.SWITCH: ""}
+    with subprocess.Popen(own_command("serve", "--agents"), env=given, stdin=subprocess.DEVNULL) as service:
         try:
-            wait_until(Path(daemon.socket_path(given, start.__file__)).exists)
+            wait_until(Path(local_socket.socket_path(given)).exists)
             yield given
         finally:
             service.kill()
@@ -57,14 +62,11 @@ def test_the_service_has_the_variables_that_a_hook_has(
     data = json.dumps({**given, "tool_input": {"file_path": str(path), "content": "x"}}).encode()
     variables = {"BASH_ENV": str(path)}
     assert b"BASH_ENV" in hook(data, {**environ, **variables})[1]
-    told = daemon.ask(
-        daemon.socket_path(served, start.__file__), "claude-code", data, {**served, **variables}
-    )
+    told = ask_service("claude-code", data, {**served, **variables}, local_socket)
     assert told is not None and b"BASH_ENV" in told[1]
 
 
 def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: dict[str, str]) -> None:
-    path = daemon.socket_path(served, start.__file__)
     for data in (
         payload(home),
         payload(home, "git push"),
@@ -74,7 +76,7 @@ def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: d
         payload(home, "a" * 300_000),
     ):
         alone = hook(data, environ)
-        assert daemon.ask(path, "claude-code", data, served) == alone
+        assert ask_service("claude-code", data, served, local_socket) == alone
         assert hook(data, served) == alone
 
 
@@ -122,16 +124,16 @@ def test_a_name_that_is_too_long_leaves_nothing_open(tmp_path: Path) -> None:
     deep.mkdir()
     before = os.listdir("/proc/self/fd")
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as asking:
-        daemon._call_with(listening.bind, str(deep / "s"))
+        local_socket.call_with(listening.bind, str(deep / "s"))
         listening.listen()
-        daemon._call_with(asking.connect, str(deep / "s"))
+        local_socket.call_with(asking.connect, str(deep / "s"))
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_many_at_once(home: Path, served: dict[str, str]) -> None:
-    path, said = daemon.socket_path(served, start.__file__), list[object]()
+    data, said = payload(home), list[object]()
     threads = [
-        threading.Thread(target=lambda: said.append(daemon.ask(path, "claude-code", payload(home), served)))
+        threading.Thread(target=lambda: said.append(ask_service("claude-code", data, served, local_socket)))
         for _ in range(20)
     ]
     for thread in threads:
@@ -145,19 +147,19 @@ def test_many_at_once(home: Path, served: dict[str, str]) -> None:
     "there", ["nothing", "a file", "a dead socket", "somebody who says nothing", "nonsense"]
 )
 def test_a_service_that_is_none_is_done_without(there: str, home: Path, environ: dict[str, str]) -> None:
-    given = {**environ, daemon.SWITCH: ""}
-    path = Path(daemon.socket_path(given, start.__file__))
+    given = {**environ, local_socket.SWITCH: ""}
+    path = Path(local_socket.socket_path(given))
     path.parent.mkdir(parents=True, mode=0o700)
     with socket.socket(socket.AF_UNIX) as listening:
         if there == "a file":
             path.write_text("x")
         elif there != "nothing":
-            daemon._call_with(listening.bind, str(path))
+            local_socket.call_with(listening.bind, str(path))
         if there in ("somebody who says nothing", "nonsense"):
             listening.listen()
             said = b"" if there == "somebody who says nothing" else b"\xff" * 12
             threading.Thread(target=lambda: _once(listening, said), daemon=True).start()
-        assert daemon.ask(str(path), "claude-code", payload(home), given) is None
+        assert ask_service("claude-code", payload(home), given, local_socket) is None
 
 
 def _once(listening: socket.socket, said: bytes) -> None:
@@ -168,12 +170,12 @@ def _once(listening: socket.socket, said: bytes) -> None:
 
 
 def test_one_is_left_behind_and_ends(home: Path, environ: dict[str, str]) -> None:
-    given = {**environ, daemon.SWITCH: ""}
-    path = Path(daemon.socket_path(given, start.__file__))
+    given = {**environ, local_socket.SWITCH: ""}
+    path = Path(local_socket.socket_path(given))
     assert hook(payload(home), given)[0] == 0
     wait_until(path.exists)
     with socket.socket(socket.AF_UNIX) as asking:
-        daemon._call_with(asking.connect, str(path))
+        local_socket.call_with(asking.connect, str(path))
         pid = int.from_bytes(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
     assert (
         oct(path.parent.stat().st_mode & 0o777) == oct(path.parent.parent.stat().st_mode & 0o777) == "0o700"
@@ -186,34 +188,38 @@ def test_an_upgrade_counts_at_once(home: Path, environ: dict[str, str], tmp_path
     ours = Path(pinfold.__file__).parent
     copied = tmp_path / "src/pinfold"
     shutil.copytree(ours, copied, ignore=shutil.ignore_patterns("__pycache__"))
-    program = [sys.executable, "-I", "-S", str(copied / Path(start.__file__).relative_to(ours))]
-    given = {**environ, daemon.SWITCH: ""}
-    path = daemon.socket_path(given, program[-1])
-    with subprocess.Popen([*program, "--serve"], env=given, stdin=subprocess.DEVNULL) as service:
+    own = types.ModuleType("pinfold.service.local_socket")
+    own.__file__ = str(copied / "service/local_socket.py")
+    exec(compile(Path(own.__file__).read_text(), own.__file__, "exec"), vars(own))
+    given = {**environ, local_socket.SWITCH: ""}
+    path = own.socket_path(given)
+    places = [str(copied.parent), str(Path(msgspec.__file__).parent.parent)]
+    words = isolated_python("-c", COMMAND.format(places, ENTRY), "serve", "--agents")
+    with subprocess.Popen(words, env=given, stdin=subprocess.DEVNULL) as service:
         try:
             wait_until(Path(path).exists)
-            assert daemon.ask(path, "claude-code", payload(home), given)
+            assert ask_service("claude-code", payload(home), given, own)
             judging = copied / "integrations/hooks/judge_call.py"
             judging.with_suffix(".new").write_text(judging.read_text())
             judging.with_suffix(".new").rename(judging)
-            assert daemon.ask(path, "claude-code", payload(home), given) is None
+            assert ask_service("claude-code", payload(home), given, own) is None
             assert service.wait(60) == 0 and not Path(path).exists()
         finally:
             service.kill()
 
 
 def test_it_is_not_asked_where_it_may_not_be(environ: dict[str, str]) -> None:
-    assert daemon.is_wanted({**environ, daemon.SWITCH: ""})
-    assert not daemon.is_wanted({**environ, daemon.SWITCH: "0"})
-    assert not daemon.is_wanted({**environ, daemon.SWITCH: "", "PINFOLD_PEN": "1"})
+    assert local_socket.is_wanted({**environ, local_socket.SWITCH: ""})
+    assert not local_socket.is_wanted({**environ, local_socket.SWITCH: "0"})
+    assert not local_socket.is_wanted({**environ, local_socket.SWITCH: "", "PINFOLD_PEN": "1"})
     for home in ("", "rel", "~"):  # the socket would be in the workspace
-        assert not daemon.is_wanted({**environ, daemon.SWITCH: "", "HOME": home})
-    assert not daemon.is_wanted({daemon.SWITCH: ""})
+        assert not local_socket.is_wanted({**environ, local_socket.SWITCH: "", "HOME": home})
+    assert not local_socket.is_wanted({local_socket.SWITCH: ""})
 
 
 def test_another_home_has_another_service(environ: dict[str, str]) -> None:
     paths = {
-        os.path.basename(daemon.socket_path({**environ, **other}, start.__file__))
+        os.path.basename(local_socket.socket_path({**environ, **other}))
         for other in ({}, {"HOME": "/elsewhere"}, {"XDG_CONFIG_HOME": "/c"})
     }
     assert len(paths) == 3

@@ -1,0 +1,267 @@
+"""Runs one command of a conversation on the streams of its client.
+
+A pipe is handed to the command as it is: nothing copies, and the agent sees its end when the last process
+that has it open ends. A regular file or a socket is copied to: from inside a sandbox neither can be opened
+again by `/dev/stdout`, and a socket leads to the agent. If both outputs are one file, they share one pipe,
+in their order.
+
+The client's end ends the command and all that it has started. What the line has left running when it ended
+by itself goes on, as in the agent's own shell.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from typing import Protocol
+
+from msgspec import Struct
+
+from pinfold.model.errors import PinfoldError
+from pinfold.model.events import Exited, Output, Stream
+from pinfold.model.handed_streams import HandedStreams
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.service import local_socket as local
+from pinfold.service.command_client import DIRECTORY
+from pinfold.service.conversations import Conversation, Conversations
+from pinfold.service.daemon import ServiceCall
+from pinfold.service.wishes import names_to_ask, wish_of
+from pinfold.session import Session
+from pinfold.session.execution import Execution
+from pinfold.session.permission_requests import ask_for_permission
+
+DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+RIGHTS = ("Uid", "Gid", "Groups", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters")
+"""Lines of /proc/PID/status that differ where a process may do less, or more, than another."""
+ASKING = frozenset(["claude-code", "gemini"])
+"""Agents whose hooks put a question about a line into the agent's own dialog."""
+ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
+READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+
+
+class Wording(Protocol):
+    """What is said of a command, a line each."""
+
+    def refused(self, command: RunCommand, execution: Execution) -> Iterable[str]: ...
+
+    def ended(
+        self, session: Session, execution: Execution, end: Exited, environ: Mapping[str, str]
+    ) -> Iterable[str]: ...
+
+
+class ClientCommand(Struct, frozen=True):
+    """What a client's words say."""
+
+    agent: str
+    conversation: str
+    roots: tuple[str, ...]
+    line: str
+    cwd: str
+    umask: int
+    is_plan: bool
+    leaves_sandbox: bool
+    tells_directory: bool
+
+    @property
+    def request(self) -> RunCommand:
+        policy = READ_ONLY if self.is_plan else None
+        return RunCommand(self.line, cwd=self.cwd, policy=policy, disable_sandbox=self.leaves_sandbox)
+
+
+def command_of(words: tuple[str, ...]) -> ClientCommand | None:
+    """None for words that are not those of an agent's hook: a cold run says what is wrong with them."""
+    umask, cwd, *rest = words
+    tells_directory = rest[:1] == [DIRECTORY]
+    given = iter(rest[tells_directory:])
+    named: dict[str, str] = {}
+    roots: list[str] = []
+    leaves_sandbox = False
+    for word in given:
+        if word == "--dangerously-disable-sandbox":
+            leaves_sandbox = True
+        elif (value := next(given, None)) is None:
+            return None
+        elif word == "--project":
+            roots.append(value)
+        elif word in ("--asked-by", "--conversation", "--policy", "-c") and word not in named:
+            named[word] = value
+        else:
+            return None
+    policy = named.pop("--policy", None)
+    if {*named} != {"--asked-by", "--conversation", "-c"} or not roots or policy not in (None, "read-only"):
+        return None
+    return ClientCommand(
+        named["--asked-by"],
+        named["--conversation"],
+        tuple(roots),
+        named["-c"],
+        cwd,
+        int(umask),
+        policy is not None,
+        leaves_sandbox,
+        tells_directory,
+    )
+
+
+class CommandRuns:
+    def __init__(self, conversations: Conversations, wording: Wording) -> None:
+        self._conversations, self._wording = conversations, wording
+
+    def serve(self, call: ServiceCall) -> None:
+        command = command_of(call.words)
+        if command is None or not is_in_our_place(call.pid) or not are_carried(call.streams):
+            local.send_reply(call.connection, local.NOT_HERE)
+            return
+        code, directory = FAILED, b""
+        try:
+            held = self._conversations.of(
+                command.agent, command.conversation, command.roots, call.environ, call.pid
+            )
+            with held:
+                code, directory = self._run(held, command, call)
+        except PinfoldError as error:
+            tell(call.streams[2], [f"pinfold: {error}"])
+        local.send_reply(call.connection, code, directory)
+
+    def _run(self, held: Conversation, command: ClientCommand, call: ServiceCall) -> tuple[int, bytes]:
+        session = held.session
+        session.adopt(call.environ)
+        if offer := held.take_offer(command.line, command.cwd):
+            with held.granting(offer):
+                asked = ask_for_permission(session, offer.wish)
+            if offer.is_request:
+                tell(call.streams[1], [f"granted: {name}" for name in asked.given])
+                return 0 if asked.is_granted else DENIED, b""
+        with ExitStack() as stack:
+            directory, into = -1, -1
+            if command.tells_directory:
+                directory, into = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                stack.callback(os.close, directory)
+            try:
+                execution = session.start(
+                    command.request,
+                    environment=call.environ,
+                    stdin=source_of(call.streams[0]),
+                    streams=handed(call.streams, into if command.tells_directory else None),
+                    umask=command.umask,
+                )
+            finally:
+                if into >= 0:
+                    os.close(into)
+            if execution.refusal:
+                tell(call.streams[2], self._wording.refused(command.request, execution))
+                return DENIED, b""
+            end = self._followed(execution, call)
+            held.note(command.line, command.cwd, execution.violations)
+            tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
+            wish = wish_of(session, execution.violations)
+            if command.agent in ASKING and names_to_ask(session, wish):
+                tell(call.streams[2], [ASK_AGAIN])
+            where = b""
+            if directory >= 0:
+                with suppress(BlockingIOError):  # the line failed, or left by `exit`
+                    where = os.read(directory, 1 << 14).rstrip(b"\n")
+            return exit_code(end), where
+
+    def _followed(self, execution: Execution, call: ServiceCall) -> Exited:
+        """Carries the command's output, if any of it is copied, until its end."""
+        over = threading.Event()
+
+        def hear() -> None:
+            try:
+                heard = call.connection.recv(1)
+            except OSError:
+                heard = b""
+            if not heard and not over.is_set():
+                execution.cancel()  # the client has ended
+
+        threading.Thread(target=hear, name="pinfold-client-end", daemon=True).start()
+        end = Exited(None, None)
+        events = execution.events()
+        try:
+            for event in events:
+                if isinstance(event, Exited):
+                    end = event
+                elif isinstance(event, Output):
+                    try:
+                        write_all(call.streams[1 if event.stream is Stream.STDOUT else 2], event.data)
+                    except OSError:
+                        execution.cancel()  # the agent does not read any more
+        finally:
+            over.set()
+        return end
+
+
+def exit_code(end: Exited) -> int:
+    if end.timed_out:
+        return TIMED_OUT
+    return end.exit_code if end.exit_code is not None else SIGNALLED + (end.signal or 0)
+
+
+def source_of(stdin: int) -> int | None:
+    """What is copied to the command's standard input; None if that is handed over, or empty."""
+    kind = os.fstat(stdin).st_mode
+    return stdin if stat.S_ISREG(kind) or stat.S_ISSOCK(kind) else None
+
+
+def handed(streams: tuple[int, ...], directory: int | None) -> HandedStreams:
+    pipes = [each if stat.S_ISFIFO(os.fstat(each).st_mode) else None for each in streams]
+    is_one = os.path.sameopenfile(streams[1], streams[2])
+    stdin, stdout, stderr = pipes
+    return HandedStreams(stdin, stdout, stderr, joined=is_one and stdout is None, directory=directory)
+
+
+def are_carried(streams: tuple[int, ...]) -> bool:
+    """Whether these are the three streams of a command, and none of them a terminal."""
+    return len(streams) == 3 and not any(map(os.isatty, streams))
+
+
+def is_in_our_place(pid: int) -> bool:
+    """Whether a process sees and may do what this one does: else it is in a sandbox of another program, and
+    would leave it by having its commands run here."""
+    try:
+        same = all(
+            os.readlink(f"/proc/{pid}/ns/{each}") == os.readlink(f"/proc/self/ns/{each}")
+            for each in NAMESPACES
+            if os.path.lexists(f"/proc/self/ns/{each}")
+        )
+        ours, theirs = os.stat("/"), os.stat(f"/proc/{pid}/root")
+        is_same_root = (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
+        return (
+            same
+            and is_same_root
+            and _rights(str(pid)) == _rights("self")
+            and _label(str(pid)) == _label("self")
+        )
+    except OSError:
+        return False
+
+
+def _rights(process: str) -> dict[str, list[str]]:
+    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
+        lines = dict(line.partition(":")[::2] for line in file)
+    return {name: lines.get(name, "").split() for name in RIGHTS}
+
+
+def _label(process: str) -> str:
+    """What a security module calls the process; empty if there is none."""
+    try:
+        with open(f"/proc/{process}/attr/current", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def tell(stderr: int, lines: Iterable[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    with suppress(OSError):  # the agent does not read any more
+        write_all(stderr, text.encode("utf-8", "replace"))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,294 @@
+"""The sessions of agents' conversations: one for each, warm from its first line to its end.
+
+A conversation is an agent and the id that the agent gives it. Its session keeps what its lines leave:
+processes, loopback, /tmp, and what was granted. It ends when the agent says so, when the agent's process
+has ended, or when neither a command nor a process of it has run for `sessions.idle`.
+
+The id of each session is written down. A service that starts again resumes it, with its grants, never
+wider.
+
+Facts: an agent starts hooks and commands by shells, and a shell may `exec` what it starts. So the agent is
+the first process above that is neither a shell nor our interpreter.
+"""
+
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from time import monotonic
+
+from msgspec import Struct
+
+from pinfold.approval import Approver
+from pinfold.model.errors import PinfoldError
+from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.violation import Violation
+from pinfold.session import Session
+from pinfold.state.directory import state_directory, write_private
+
+Environ = Mapping[str, str]
+OpenSession = Callable[[str, str, tuple[str, ...], Environ, Approver, str], Session]
+"""Opens the session of an agent's conversation, in these projects, with an approver of the conversation's
+own. The last argument is the id of the session to resume, or empty.
+"""
+ROUND = 20.0
+"""Seconds between looks for idle conversations."""
+MOST = 256
+"""Conversations that are held at a time; beyond that the one that has been idle for longest ends."""
+MOST_LINES = 64
+"""Lines of a conversation of which it is known what they were denied."""
+BETWEEN = frozenset(["bash", "sh", "dash", "zsh", "fish", "env", "timeout", "nice", "setsid", "stdbuf"])
+
+
+class Offer(Struct, frozen=True):
+    """What a line is to be granted once the agent's person says yes to it: the agent then runs the line."""
+
+    wish: Mapping[str, object]
+    """As `permission_requests.ask_for_permission` takes it."""
+    names: tuple[str, ...]
+    """What the person was shown, as `permission_requests.names_beyond` tells it."""
+    turn: str
+    """The person's words that it was offered in; a later turn withdraws it."""
+    is_request: bool = False
+    """Whether the line only asks for it, and has nothing to run."""
+
+
+class Conversation:
+    """One conversation's session, and an approver of it. May be used from any thread."""
+
+    name = "the person, as the agent asked"
+
+    session: Session
+
+    def __init__(self) -> None:
+        self.agents: dict[int, int] = {}
+        """The agent's processes: their numbers, and the descriptors that tell their ends."""
+        self.used = monotonic()
+        self.running = 0
+        self.lock = threading.Lock()
+        self.denied: dict[tuple[str, str], tuple[Violation, ...]] = {}
+        """By a line and its directory: what its last run was denied."""
+        self.offers: dict[tuple[str, str], Offer] = {}
+        self.rules: Mapping[str, object] = {}
+        """The agent's own rules that are in force in the session, as values of settings."""
+        self._granting = threading.Lock()
+        self._granted: Offer | None = None
+        """What is granted at the moment."""
+
+    def __enter__(self) -> Session:
+        with self.lock:
+            self.running += 1
+        return self.session
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.running -= 1
+            self.used = monotonic()
+
+    def note(self, line: str, cwd: str, denied: tuple[Violation, ...]) -> None:
+        """Remembers what a line's last run was denied."""
+        with self.lock:
+            self.denied.pop((line, cwd), None)
+            if denied:
+                self.denied[line, cwd] = denied
+                if len(self.denied) > MOST_LINES:
+                    del self.denied[next(iter(self.denied))]
+
+    def offer(self, line: str, cwd: str, offer: Offer) -> None:
+        with self.lock:
+            self.offers[line, cwd] = offer
+            if len(self.offers) > MOST_LINES:
+                del self.offers[next(iter(self.offers))]
+
+    def take_offer(self, line: str, cwd: str) -> Offer | None:
+        """The offer for a line, for its one run."""
+        with self.lock:
+            return self.offers.pop((line, cwd), None)
+
+    def obey(self, rules: Mapping[str, object]) -> None:
+        """Puts the agent's own rules in force, in place of those it had before."""
+        with self.lock:
+            if rules == self.rules:
+                return
+            self.rules = rules
+        none: dict[str, object] = {"commands": {"deny": [], "ask": []}}
+        self.session.change(dict(rules) or none)
+
+    @contextmanager
+    def granting(self, offer: Offer) -> Iterator[None]:
+        """Meanwhile the answer to what was offered is yes."""
+        with self._granting:
+            self._granted = offer
+            try:
+                yield
+            finally:
+                self._granted = None
+
+    def __call__(self, question: PermissionNeeded) -> Answer | None:
+        """An approver of the session: yes to exactly what the agent's person was shown and said yes to."""
+        offer = self._granted
+        is_offered = offer is not None and question.path == ", ".join(offer.names)
+        return Answer.SESSION if is_offered and question.operation == "request_permission" else None
+
+    @staticmethod
+    def is_there() -> bool:
+        """No call waits for it: it answers only what was asked before."""
+        return False
+
+    def begin_turn(self, turn: str) -> None:
+        """Withdraws what was offered in earlier turns: a person who had said yes would have seen it run."""
+        with self.lock:
+            self.offers = {key: offer for key, offer in self.offers.items() if offer.turn == turn}
+
+    def follow(self, agent: int) -> bool:
+        """Lets it end with this process of the agent; whether that is news."""
+        with self.lock, suppress(OSError):
+            if agent and agent not in self.agents:
+                self.agents[agent] = os.pidfd_open(agent)
+                return True
+        return False
+
+    def drop_agents(self, ended: set[int]) -> bool:
+        """Forgets the agent's processes with these descriptors; whether the last of them has ended."""
+        with self.lock:
+            gone = [agent for agent, handle in self.agents.items() if handle in ended]
+            for agent in gone:
+                os.close(self.agents.pop(agent))
+            return bool(gone) and not self.agents
+
+    def is_late(self) -> bool:
+        """Whether neither a command nor a process has run in it for as long as the settings say."""
+        idle = self.session.settings.sessions.idle
+        is_idle = idle is not None and not self.running and monotonic() - self.used >= idle
+        return is_idle and not self.session.has_processes
+
+    def close(self) -> None:
+        self.session.close()
+        with self.lock:
+            for handle in self.agents.values():
+                os.close(handle)
+            self.agents.clear()
+
+
+class Conversations:
+    """May be used from any thread."""
+
+    def __init__(self, open_session: OpenSession, environ: Environ) -> None:
+        self._open_session = open_session
+        self._directory = os.path.join(state_directory(environ), "conversations")
+        self._lock = threading.Lock()
+        self._opening: dict[tuple[str, str], threading.Lock] = {}
+        self._held: dict[tuple[str, str], Conversation] = {}
+        self._wake, self._told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        threading.Thread(target=self._watch, name="pinfold-conversations", daemon=True).start()
+
+    def __bool__(self) -> bool:
+        """Whether any is held."""
+        return bool(self._held)
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a command of any runs."""
+        with self._lock:
+            return any(each.running for each in self._held.values())
+
+    def find(self, agent: str, id: str) -> Conversation | None:
+        with self._lock:
+            return self._held.get((agent, id))
+
+    def of(self, agent: str, id: str, roots: tuple[str, ...], environ: Environ, pid: int) -> Conversation:
+        """The conversation, opened or resumed if it is not held, with these projects in it. `pid` is a
+        process that the agent has started."""
+        key = agent, id
+        with self._lock:
+            opening = self._opening.setdefault(key, threading.Lock())
+        with opening:
+            found = self.find(agent, id)
+            if found is None or found.session.is_closed:
+                found = Conversation()
+                found.session = self._opened(agent, id, roots, environ, found)
+                with self._lock:
+                    self._held[key] = found
+                self._make_room()
+            found.used = monotonic()
+            for root in roots:
+                found.session.add_project(root)
+            if found.follow(agent_above(pid)):
+                os.write(self._told, b"w")  # the watcher polls it from now on
+        return found
+
+    def end(self, agent: str, id: str) -> None:
+        """Ends a conversation, with all that runs in it."""
+        with self._lock:
+            found = self._held.pop((agent, id), None)
+            self._opening.pop((agent, id), None)
+        if found is not None:
+            found.close()
+            with suppress(OSError):
+                os.unlink(self._record(agent, id))
+
+    def close(self) -> None:
+        for key in list(self._held):
+            with self._lock:
+                found = self._held.pop(key, None)
+            if found is not None:
+                found.close()  # its record stays, so that it can be resumed
+
+    def _opened(
+        self, agent: str, id: str, roots: tuple[str, ...], environ: Environ, approver: Approver
+    ) -> Session:
+        record = self._record(agent, id)
+        session = None
+        with suppress(OSError, ValueError):
+            with open(record, encoding="utf-8") as file:
+                known = file.read(64)
+            with suppress(PinfoldError, ValueError):  # what cannot be restored begins anew, without grants
+                session = self._open_session(agent, id, (), environ, approver, known)
+        session = session or self._open_session(agent, id, roots, environ, approver, "")
+        with suppress(OSError):
+            write_private(record, session.id.encode())
+        return session
+
+    def _record(self, agent: str, id: str) -> str:
+        name = sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return os.path.join(self._directory, name)
+
+    def _make_room(self) -> None:
+        with self._lock:
+            idle = [(each.used, key) for key, each in self._held.items() if not each.running]
+            late = min(idle)[1] if len(self._held) > MOST and idle else None
+        if late:
+            self.end(*late)
+
+    def _watch(self) -> None:
+        while True:
+            poll = select.poll()
+            poll.register(self._wake, select.POLLIN)
+            with self._lock:
+                held = list(self._held.items())
+            for _, each in held:
+                for handle in list(each.agents.values()):
+                    poll.register(handle, select.POLLIN)
+            ready = {number for number, _ in poll.poll(ROUND * 1000)}
+            if self._wake in ready:
+                os.read(self._wake, 1 << 12)
+            for key, each in held:
+                with suppress(PinfoldError):  # settings that cannot be read; the next round tries again
+                    if each.drop_agents(ready) or each.is_late():
+                        self.end(*key)
+
+
+def agent_above(pid: int) -> int:
+    """The agent that has started a process; 0 if it cannot be told."""
+    ours = os.path.realpath("/proc/self/exe")
+    with suppress(OSError, ValueError):
+        while pid > 1:
+            program = os.readlink(f"/proc/{pid}/exe")
+            name = os.path.basename(program)
+            if program != ours and name not in BETWEEN and not name.startswith("python"):
+                return pid
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+    return 0

@@ -1,0 +1,107 @@
+"""Hooks that the service answers: commands are judged by their conversation's session, as they will be run.
+
+What a line was denied when it last ran, and what it asks for, become questions in the agent's own dialog. The
+agent runs the line only after a yes: a line that comes to be run has been granted what was asked with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from pinfold.model.errors import PinfoldError
+from pinfold.model.escape_text import visible
+from pinfold.service import local_socket as local
+from pinfold.service.conversations import Conversation, Conversations, Offer
+from pinfold.service.daemon import ServiceCall
+from pinfold.service.wishes import Wish, names_to_ask, wish_in, wish_of
+from pinfold.session.judge import Judge
+
+
+class CallOfAgent(Protocol):
+    """What a hook says of its agent."""
+
+    @property
+    def agent(self) -> str: ...
+
+    @property
+    def conversation(self) -> str: ...
+
+    @property
+    def generation(self) -> str: ...
+
+
+class HookAnswer(NamedTuple):
+    """What a hook's process is to write, and its exit code."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+Answer = Callable[[str, bytes, Mapping[str, str], "HeldForHook"], HookAnswer]
+"""Answers an agent's payload."""
+
+
+class HookCalls:
+    def __init__(self, conversations: Conversations, answer: Answer) -> None:
+        self._conversations, self._answer = conversations, answer
+
+    def serve(self, call: ServiceCall) -> None:
+        (agent,) = call.words
+        reply = self._answer(agent, call.data, call.environ, HeldForHook(self._conversations, call.pid))
+        local.send_reply(call.connection, *reply)
+
+
+class HeldForHook:
+    """The conversations, as one hook sees them."""
+
+    def __init__(self, conversations: Conversations, pid: int) -> None:
+        self._conversations, self._pid = conversations, pid
+
+    def judge(
+        self,
+        call: CallOfAgent,
+        roots: tuple[str, ...],
+        rules: Mapping[str, object],
+        environ: Mapping[str, str],
+    ) -> Judge:
+        held = self._conversations.of(call.agent, call.conversation, roots, environ, self._pid)
+        held.obey(rules)
+        held.begin_turn(call.generation)
+        return held.session.judge_at(held.session.cwd)
+
+    def offer(self, call: CallOfAgent, line: str, cwd: str) -> str:
+        held = self._found(call)
+        wish = wish_of(held.session, held.denied.get((line, cwd), ()))
+        return self._offered(held, call, line, cwd, wish, "was denied this when it last ran")
+
+    def request(self, call: CallOfAgent, line: str, cwd: str, words: Sequence[str]) -> str:
+        """Raises `PinfoldError` for words that make no request."""
+        wish = wish_in(words, cwd)
+        return self._offered(self._found(call), call, line, cwd, wish, "asks for this", is_request=True)
+
+    def end(self, agent: str, conversation: str) -> None:
+        self._conversations.end(agent, conversation)
+
+    def _found(self, call: CallOfAgent) -> Conversation:
+        found = self._conversations.find(call.agent, call.conversation)
+        if found is None:
+            raise PinfoldError("the conversation has ended; try again")
+        return found
+
+    def _offered(
+        self,
+        held: Conversation,
+        call: CallOfAgent,
+        line: str,
+        cwd: str,
+        wish: Wish,
+        how: str,
+        *,
+        is_request: bool = False,
+    ) -> str:
+        names = names_to_ask(held.session, wish)
+        if not names:
+            return ""
+        held.offer(line, cwd, Offer(wish, names, call.generation, is_request))
+        listed = "; ".join(map(visible, names))
+        return f"the command {how}: {listed}. Yes allows it for the rest of this conversation"

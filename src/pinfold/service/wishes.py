@@ -1,0 +1,67 @@
+"""What an agent's person may be asked to grant for the rest of a conversation, as the parameters of a
+request.
+
+It comes from what a line was denied, or from the words of `pinfold request`.
+"""
+
+import os
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Mapping, Sequence
+
+from pinfold.approval.showing import too_many
+from pinfold.model.errors import PinfoldError
+from pinfold.model.violation import Violation
+from pinfold.policy.explain_violation import sufficient_policy
+from pinfold.policy.grants import is_too_much
+from pinfold.session import Session
+from pinfold.session.permission_requests import names_beyond
+
+Wish = Mapping[str, object]
+MOST_NAMED = 20
+USAGE = "`pinfold request --git-writes | --host H | --write P | --read P`"
+
+
+def wish_of(session: Session, denied: Sequence[Violation]) -> Wish:
+    """What would have allowed these, as far as a person may grant it: a whole home is too much."""
+    lists: dict[str, dict[str, None]] = {"write": {}, "read": {}, "hosts": {}}
+    git_writes = False
+    context = session.grant_context() if denied else None
+    for each in denied:
+        policy = sufficient_policy([each], os.path.exists)
+        if policy is None or context is None or policy.unix_sockets:
+            continue
+        places = policy.additional_readwrite_paths
+        lists["write"] |= dict.fromkeys(path for path in places if not is_too_much(path, context))
+        lists["read"] |= dict.fromkeys(policy.additional_readonly_paths)
+        lists["hosts"] |= dict.fromkeys(policy.network.allow or ())
+        git_writes |= policy.block_git_writes is False
+    wish: dict[str, object] = {name: tuple(values) for name, values in lists.items() if values}
+    return {**wish, "git_writes": True} if git_writes else wish
+
+
+def wish_in(words: Sequence[str], cwd: str) -> Wish:
+    """What `pinfold request ...` asks for. Raises `PinfoldError` for words that make no request."""
+    parser = ArgumentParser("pinfold request", add_help=False, exit_on_error=False)
+    parser.add_argument("--git-writes", action="store_true")
+    parser.add_argument("--host", action="append", default=[])
+    parser.add_argument("--write", action="append", default=[])
+    parser.add_argument("--read", action="append", default=[])
+    parser.add_argument("--why", default="")
+    try:
+        args, rest = parser.parse_known_args(list(words))
+    except ArgumentError as error:
+        raise PinfoldError(f"pinfold request: {error}; give {USAGE}") from None
+    if rest or not (args.git_writes or args.host or args.write or args.read):
+        raise PinfoldError(f"pinfold request: give {USAGE}")
+
+    def placed(paths: list[str]) -> tuple[str, ...]:
+        return tuple(path if path.startswith("~") else os.path.join(cwd, path) for path in paths)
+
+    wish = {"git_writes": args.git_writes, "hosts": tuple(args.host), "why": args.why}
+    return {**wish, "write": placed(args.write), "read": placed(args.read)}
+
+
+def names_to_ask(session: Session, wish: Wish) -> tuple[str, ...]:
+    """What a person would be shown of it; empty where there is nothing to ask, or too much to be shown."""
+    names = names_beyond(session, wish) if wish else ()
+    return () if len(names) > MOST_NAMED or too_many(len(names)) else names
