@@ -48,6 +48,14 @@ def package_directories() -> list[str]:
     return list(dict.fromkeys((SOURCE, usual, *elsewhere)))
 
 
+def packages_apart() -> tuple[str, ...]:
+    """The words that name our packages to `integrations/hooks/start.py`, if it could not find them itself."""
+    import msgspec
+
+    packages = os.path.dirname(os.path.dirname(msgspec.__file__))
+    return () if packages in package_directories() else ("--packages", packages)
+
+
 def own_command(*words: str) -> tuple[str, ...]:
     """The argv of the command `pinfold` with these words, wherever this process found our package."""
     places = package_directories()

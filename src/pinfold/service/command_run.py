@@ -30,7 +30,6 @@ from pinfold.service.daemon import ServiceCall
 from pinfold.service.wishes import names_to_ask, wish_of
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.permission_requests import ask_for_permission
 
 DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
@@ -130,8 +129,8 @@ class CommandRuns:
         session = held.session
         session.adopt(call.environ)
         if offer := held.take_offer(command.line, command.cwd):
-            with held.granting(offer):
-                asked = ask_for_permission(session, offer.wish)
+            asked = held.grant(offer)
+            self._conversations.keep(command.agent, command.conversation, held)
             if offer.is_request:
                 tell(call.streams[1], [f"granted: {name}" for name in asked.given])
                 return 0 if asked.is_granted else DENIED, b""

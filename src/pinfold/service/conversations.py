@@ -14,18 +14,20 @@ the first process above that is neither a shell nor our interpreter.
 import os
 import select
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 
 from pinfold.approval import Approver
 from pinfold.model.errors import PinfoldError
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.violation import Violation
 from pinfold.session import Session
+from pinfold.session.permission_requests import Asked, ask_for_permission
 from pinfold.state.directory import state_directory, write_private
 
 Environ = Mapping[str, str]
@@ -33,6 +35,7 @@ OpenSession = Callable[[str, str, tuple[str, ...], Environ, Approver, str], Sess
 """Opens the session of an agent's conversation, in these projects, with an approver of the conversation's
 own. The last argument is the id of the session to resume, or empty.
 """
+LARGEST = 1 << 20
 ROUND = 20.0
 """Seconds between looks for idle conversations."""
 MOST = 256
@@ -55,6 +58,13 @@ class Offer(Struct, frozen=True):
     """Whether the line only asks for it, and has nothing to run."""
 
 
+class ConversationRecord(Struct, frozen=True):
+    """What is kept of a conversation, for a service that starts again."""
+
+    session: str
+    granted: tuple[Offer, ...] = ()
+
+
 class Conversation:
     """One conversation's session, and an approver of it. May be used from any thread."""
 
@@ -71,10 +81,12 @@ class Conversation:
         self.denied: dict[tuple[str, str], tuple[Violation, ...]] = {}
         """By a line and its directory: what its last run was denied."""
         self.offers: dict[tuple[str, str], Offer] = {}
+        self.granted: list[Offer] = []
+        """What has been granted for the conversation, in this order."""
         self.rules: Mapping[str, object] = {}
         """The agent's own rules that are in force in the session, as values of settings."""
         self._granting = threading.Lock()
-        self._granted: Offer | None = None
+        self._now: Offer | None = None
         """What is granted at the moment."""
 
     def __enter__(self) -> Session:
@@ -116,19 +128,21 @@ class Conversation:
         none: dict[str, object] = {"commands": {"deny": [], "ask": []}}
         self.session.change(dict(rules) or none)
 
-    @contextmanager
-    def granting(self, offer: Offer) -> Iterator[None]:
-        """Meanwhile the answer to what was offered is yes."""
+    def grant(self, offer: Offer) -> Asked:
+        """Grants what was offered, as far as the session's policy allows that by now."""
         with self._granting:
-            self._granted = offer
+            self._now = offer
             try:
-                yield
+                asked = ask_for_permission(self.session, offer.wish)
             finally:
-                self._granted = None
+                self._now = None
+        if asked.is_granted:
+            self.granted.append(offer)
+        return asked
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         """An approver of the session: yes to exactly what the agent's person was shown and said yes to."""
-        offer = self._granted
+        offer = self._now
         is_offered = offer is not None and question.path == ", ".join(offer.names)
         return Answer.SESSION if is_offered and question.operation == "request_permission" else None
 
@@ -207,8 +221,7 @@ class Conversations:
         with opening:
             found = self.find(agent, id)
             if found is None or found.session.is_closed:
-                found = Conversation()
-                found.session = self._opened(agent, id, roots, environ, found)
+                found = self._opened(agent, id, roots, environ)
                 with self._lock:
                     self._held[key] = found
                 self._make_room()
@@ -236,20 +249,25 @@ class Conversations:
             if found is not None:
                 found.close()  # its record stays, so that it can be resumed
 
-    def _opened(
-        self, agent: str, id: str, roots: tuple[str, ...], environ: Environ, approver: Approver
-    ) -> Session:
-        record = self._record(agent, id)
-        session = None
-        with suppress(OSError, ValueError):
-            with open(record, encoding="utf-8") as file:
-                known = file.read(64)
+    def _opened(self, agent: str, id: str, roots: tuple[str, ...], environ: Environ) -> Conversation:
+        record, found = self._record(agent, id), Conversation()
+        with suppress(OSError, ValueError, DecodeError):
+            with open(record, "rb") as file:
+                known = json.decode(file.read(LARGEST), type=ready(ConversationRecord))
             with suppress(PinfoldError, ValueError):  # what cannot be restored begins anew, without grants
-                session = self._open_session(agent, id, (), environ, approver, known)
-        session = session or self._open_session(agent, id, roots, environ, approver, "")
+                found.session = self._open_session(agent, id, (), environ, found, known.session)
+                for offer in known.granted:
+                    found.grant(offer)
+                return found
+        found.session = self._open_session(agent, id, roots, environ, found, "")
+        self.keep(agent, id, found)
+        return found
+
+    def keep(self, agent: str, id: str, held: Conversation) -> None:
+        """Writes down what a later service needs to resume it. What cannot be written begins anew then."""
+        kept = ConversationRecord(held.session.id, tuple(held.granted))
         with suppress(OSError):
-            write_private(record, session.id.encode())
-        return session
+            write_private(self._record(agent, id), json.encode(kept))
 
     def _record(self, agent: str, id: str) -> str:
         name = sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -14,7 +14,7 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion
-from pinfold.isolated import SOURCE, isolated_python, own_command
+from pinfold.isolated import SOURCE, isolated_python, own_command, packages_apart
 from pinfold.model.decision import Decision, StepCode
 from pinfold.model.escape_text import quoted
 
@@ -116,14 +116,9 @@ def has_service(environ: Mapping[str, str]) -> bool:
 
 def client_program(*, keeps_directory: bool) -> tuple[str, ...]:
     """How the client of a command is started from anywhere."""
-    import msgspec
-
-    from pinfold.isolated import package_directories
     from pinfold.service.command_client import DIRECTORY
 
-    packages = os.path.dirname(os.path.dirname(msgspec.__file__))
-    elsewhere = () if packages in package_directories() else ("--packages", packages)
-    return isolated_python(START, *elsewhere, "--run", *([DIRECTORY] if keeps_directory else ()))
+    return isolated_python(START, *packages_apart(), "--run", *([DIRECTORY] if keeps_directory else ()))
 
 
 def unwrapped(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
-from pinfold.isolated import isolated_python
+from pinfold.isolated import isolated_python, packages_apart
 from pinfold.model.escape_text import quoted
 from pinfold.model.home import home_of
 
@@ -153,7 +153,7 @@ MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
 
 
 def hook_words(agent: str) -> tuple[str, ...]:
-    return isolated_python(os.path.abspath(start.__file__), agent)
+    return isolated_python(os.path.abspath(start.__file__), *packages_apart(), agent)
 
 
 def hook_line(agent: str) -> str:

@@ -1,0 +1,444 @@
+"""Conversations of agents, with real hooks and clients: each function runs in a child, as two users."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pinfold.integrations.install.agents import hook_words
+from pinfold.isolated import own_command
+from pinfold.service.local_socket import socket_path
+from tests.patience import wait_until
+from tests.probe_module import SKIPPED, probes_of, run
+
+CANNOT = "the sandbox is not available here"
+AGENT = """
+import json, subprocess, sys
+for line in sys.stdin:
+    given = json.loads(line)
+    done = subprocess.run(given["words"], input=given["stdin"], capture_output=True, text=True)
+    print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
+"""
+"""An agent: a program of its own, which starts hooks and lines."""
+
+
+class Said(NamedTuple):
+    verdict: str
+    why: str
+    line: str
+    """What the agent runs."""
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def environ(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG")}
+    return {**kept, **more}
+
+
+@contextmanager
+def service() -> Iterator[int]:
+    """The user's service; its process."""
+    with subprocess.Popen(
+        own_command("serve", "--agents"), env=environ(), stdin=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_until(lambda: os.path.exists(socket_path(environ())) or process.poll() is not None)
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def payload(line: str, conversation: str, **more: object) -> str:
+    return json.dumps(
+        {
+            "hook_event_name": "PreToolUse",
+            "cwd": os.getcwd(),
+            "session_id": conversation,
+            "tool_name": "Bash",
+            "tool_input": {"command": line},
+            **more,
+        }
+    )
+
+
+def hook(line: str, conversation: str = "a", agent: str = "claude-code", **more: object) -> Said:
+    done = subprocess.run(
+        hook_words(agent),
+        input=payload(line, conversation, **more),
+        env=environ(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return said_of(done.stdout, line)
+
+
+def said_of(out: str, line: str) -> Said:
+    said: dict[str, Any] = json.loads(out)["hookSpecificOutput"]
+    changed = said.get("updatedInput", {}).get("command", line)
+    return Said(said["permissionDecision"], said["permissionDecisionReason"], changed)
+
+
+def shell(line: str, cwd: str | None = None, **more: str) -> Ended:
+    """Runs a line as an agent does that reads its output by pipes."""
+    done = subprocess.run(
+        ["bash", "-c", line],
+        env=environ(**more),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    skip_without_sandbox(done.stderr)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def skip_without_sandbox(stderr: str) -> None:
+    if CANNOT in stderr:
+        print(stderr)
+        sys.exit(SKIPPED)
+
+
+def turn(line: str, conversation: str = "a", agent: str = "claude-code", **more: object) -> Ended:
+    """One line of a conversation, from the hook to its end. The agent's person says yes."""
+    return shell(hook(line, conversation, agent, **more).line)
+
+
+@contextmanager
+def another_agent() -> Iterator[tuple[Callable[[str, str], Ended], subprocess.Popen[str]]]:
+    """A program with conversations of its own: what runs a line in one, and the program's process."""
+    program = Path.home() / "agent"
+    shutil.copy(os.path.realpath("/usr/bin/python3"), program)
+    words = [str(program), "-I", "-c", AGENT]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ(), start_new_session=True
+    ) as process:
+        assert process.stdin and process.stdout
+        into, out = process.stdin, process.stdout
+
+        def do(words: list[str], stdin: str) -> Ended:
+            into.write(json.dumps({"words": words, "stdin": stdin}) + "\n")
+            into.flush()
+            return Ended(*json.loads(out.readline()))
+
+        def in_turn(line: str, conversation: str) -> Ended:
+            said = do(list(hook_words("claude-code")), payload(line, conversation))
+            return do(["bash", "-c", said_of(said.out, line).line], "")
+
+        try:
+            yield in_turn, process
+        finally:
+            process.kill()
+
+
+def is_warm(conversation: str = "a") -> bool:
+    """Whether a line finds what `begun` left."""
+    return turn("cat /tmp/begun", conversation).out == "begun\n"
+
+
+def begun(conversation: str = "a") -> None:
+    done = turn("echo begun > /tmp/begun", conversation)
+    assert done.code == 0, done
+
+
+# What a conversation keeps
+
+
+def a_line_finds_what_the_line_before_has_left() -> None:
+    with service():
+        begun()
+        assert is_warm()
+        served = turn("python3 -m http.server 8123 --bind 127.0.0.1 > /dev/null 2>&1 & echo $!")
+        assert served.code == 0 and served.out.strip().isdigit(), served
+        wait_until(lambda: turn("curl -sf http://127.0.0.1:8123/ > /dev/null").code == 0)
+        assert turn("pkill -f '[h]ttp.server'; echo $?").out == "0\n"
+
+
+def a_line_begins_where_the_one_before_ended() -> None:
+    Path("sub/deeper").mkdir(parents=True)
+    with service():
+        ended = shell(f"{hook('cd sub/deeper').line}; echo $? $PWD; {hook('exit 3').line}; echo $? $PWD")
+        assert ended.out == f"0 {os.getcwd()}/sub/deeper\n3 {os.getcwd()}/sub/deeper\n", ended
+        ended = shell(f"{hook('cd sub; false').line}; echo $? $PWD")
+        assert ended.out == f"1 {os.getcwd()}\n", ended
+        ended = shell(f"{hook('cd /nowhere').line}; echo $? $PWD")
+        assert ended.out == f"1 {os.getcwd()}\n", ended
+
+
+def a_conversation_is_its_own() -> None:
+    """Neither another conversation, nor one of the same name of another agent, sees or ends what it left."""
+    Path.home().joinpath("other").mkdir()
+    with service():
+        begun()
+        assert turn("sleep 600 > /dev/null 2>&1 & echo $! > /tmp/pid").code == 0
+        for conversation, agent in (("b", "claude-code"), ("a", "codex")):
+            seen = turn("ls /tmp; pgrep sleep; kill -9 -1", conversation, agent)
+            assert "begun" not in seen.out and "\n" not in seen.out.strip(), seen
+        assert turn("kill -0 $(cat /tmp/pid); echo $?").out == "0\n"
+        line = "echo x > ~/other/file"
+        assert turn(line).code == 1
+        assert hook(line).verdict == "ask" and turn(line).code == 0
+        assert turn("echo y > ~/other/file", "b").code == 1
+        assert Path.home().joinpath("other/file").read_text() == "x\n"
+
+
+def commands_get_the_callers_streams_variables_and_mask() -> None:
+    with service():
+        done = turn("echo out; echo err >&2; exit 7")
+        assert (done.code, done.out, done.err) == (7, "out\n", "err\n"), done
+        assert turn("kill -9 $$").code == 128 + 9
+        assert shell(hook("echo $GREETING").line, GREETING="hello").out == "hello\n"
+        assert shell(f"umask 077; {hook('umask').line}").out == "0077\n"
+        assert shell(f"echo given | {hook('cat', agent='codex').line}").out == "given\n"
+        # One file for both outputs, as Claude Code has it, in the order of writing.
+        mixed = hook("for i in 1 2 3; do echo o$i; echo e$i >&2; done; echo x > /dev/stdout")
+        with open("log", "wb") as log:
+            subprocess.run(["bash", "-c", mixed.line], env=environ(), stdout=log, stderr=log, timeout=60)
+        assert Path("log").read_text() == "o1\ne1\no2\ne2\no3\ne3\nx\n", Path("log").read_text()
+        # The agent sees a pipe's end when the last process that has it open ends.
+        assert shell(hook("(sleep 0.3; echo late) & echo soon").line).out == "soon\nlate\n"
+
+
+def parallel_lines_share_the_conversation() -> None:
+    with service():
+        begun()
+        line = hook("cat /tmp/begun; sleep 0.1; echo $$").line
+        running = [
+            subprocess.Popen(["bash", "-c", line], env=environ(), stdout=subprocess.PIPE, text=True)
+            for _ in range(8)
+        ]
+        told = [each.communicate(timeout=60)[0] for each in running]
+        assert all(each.startswith("begun\n") for each in told) and len(set(told)) == 8, told
+
+
+# How it ends
+
+
+def a_client_that_dies_ends_its_command() -> None:
+    with service():
+        line = hook("sleep 600 & echo $! > /tmp/pid; echo ready; sleep 600").line
+        with subprocess.Popen(
+            ["bash", "-c", line], env=environ(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as client:
+            assert client.stdout and client.stdout.readline() == "ready\n"
+            os.killpg(client.pid, signal.SIGKILL)
+        wait_until(lambda: turn("kill -0 $(cat /tmp/pid) 2>/dev/null; echo $?").out == "1\n")
+
+
+def a_conversation_ends_as_its_agent_says() -> None:
+    with service():
+        begun()
+        ending = payload("", "a", hook_event_name="SessionEnd", reason="other")
+        done = subprocess.run(hook_words("claude-code"), input=ending, env=environ(), text=True)
+        assert done.returncode == 0
+        assert not is_warm()
+
+
+def a_conversation_ends_with_its_agents_process() -> None:
+    with service():
+        with another_agent() as (in_turn, process):
+            done = in_turn("sleep 600 > /dev/null 2>&1 & echo begun > /tmp/begun; echo $PINFOLD_PEN", "a")
+            skip_without_sandbox(done.err)
+            assert done.out == "1\n", done
+            assert in_turn("cat /tmp/begun", "a").out == "begun\n"
+            process.kill()
+        wait_until(lambda: not records())
+        assert not is_warm()
+
+
+def records() -> list[str]:
+    return os.listdir(Path.home() / ".local/state/pinfold/conversations")
+
+
+def a_service_that_starts_again_resumes_conversations_and_never_wider() -> None:
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service() as pid:
+        assert turn(line).code == 1 and hook(line).verdict == "ask" and turn(line).code == 0
+        os.kill(pid, signal.SIGKILL)
+    with service() as pid:
+        assert turn("echo y > ~/other/file").code == 0  # granted for the conversation
+        os.kill(pid, signal.SIGKILL)
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[sandbox]\npolicy = "read-only"\n')
+    with service():
+        assert turn("echo z > ~/other/file").code == 1
+        assert turn("echo z > here").code == 1
+    assert Path.home().joinpath("other/file").read_text() == "y\n" and not Path("here").exists()
+
+
+def without_the_service_a_line_runs_alone_and_once() -> None:
+    with service() as pid:
+        line = hook("echo $PINFOLD_PEN; echo once >> count").line
+        os.kill(pid, signal.SIGKILL)
+    assert shell(line).out == "1\n" and Path("count").read_text() == "once\n"
+
+
+def a_line_whose_service_dies_is_not_run_again() -> None:
+    with service() as pid:
+        line = hook("echo once >> count; echo begun; sleep 600").line
+        with subprocess.Popen(
+            ["bash", "-c", line], env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as client:
+            assert client.stdout and client.stdout.readline() == "begun\n"
+            os.kill(pid, signal.SIGKILL)
+            _, err = client.communicate(timeout=60)
+            assert client.returncode == 125 and "may have partly completed" in err, err
+    assert Path("count").read_text() == "once\n"
+
+
+# Questions
+
+
+def what_was_denied_is_asked_when_the_line_is_tried_again() -> None:
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        first = hook(line)
+        assert first.verdict == "allow"
+        denied = shell(first.line)
+        assert denied.code == 1 and "run exactly the same command again" in denied.err, denied
+        again = hook(line)
+        assert again.verdict == "ask" and f"write {Path.home()}/other" in again.why, again
+        assert shell(again.line).code == 0 and hook(line).verdict == "allow"
+        assert turn("echo y > ~/other/file").code == 0
+    assert Path.home().joinpath("other/file").read_text() == "y\n"
+
+
+def a_no_in_the_agents_dialog_grants_nothing() -> None:
+    """The agent does not run the line then; what it runs later, or elsewhere, has not been granted."""
+    Path.home().joinpath("other").mkdir()
+    Path("sub").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        assert turn(line, prompt_id="1").code == 1
+        asked = hook(line, prompt_id="1")
+        assert asked.verdict == "ask"
+        assert shell(asked.line, "sub").code == 1  # another directory: another line
+        hook("echo on", prompt_id="2")  # the person's next words
+        assert shell(asked.line).code == 1
+    assert not Path.home().joinpath("other/file").exists()
+
+
+def an_agent_may_ask_for_a_grant() -> None:
+    Path.home().joinpath("other").mkdir()
+    with service():
+        asked = hook("pinfold request --write ~/other --host x.example --git-writes --why 'to build'")
+        assert asked.verdict == "ask" and "connect to x.example" in asked.why, asked
+        granted = shell(asked.line)
+        assert granted.code == 0 and f"write {Path.home()}/other" in granted.out, granted
+        assert turn("echo y > ~/other/file").code == 0
+        unattended = hook("pinfold request --host y.example", permission_mode="dontAsk")
+        assert unattended.verdict != "ask" and shell(unattended.line).code != 0
+
+
+def a_rule_that_asks_is_answered_in_the_dialog() -> None:
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[commands]\nask = ["echo ship"]\n')
+    with service():
+        asked = hook("echo ship it")
+        assert asked.verdict == "ask"
+        assert shell(asked.line).out == "ship it\n"
+        assert shell(asked.line).code == 126  # a yes is good once
+
+
+def a_plan_changes_nothing() -> None:
+    with service():
+        begun()
+        planned = hook("cat /tmp/begun; touch made", permission_mode="plan")
+        ended = shell(planned.line)
+        assert ended.out == "begun\n" and not Path("made").exists(), ended
+
+
+def settings_that_change_count_for_the_next_line() -> None:
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    with service():
+        begun()
+        line = hook("echo x > made").line
+        settings.write_text('[sandbox]\npolicy = "read-only"\n')
+        assert shell(line).code == 1 and not Path("made").exists()
+        settings.write_text('[commands]\ndeny = ["echo"]\n')
+        assert shell(line).code == 126 and hook("echo y").verdict == "deny"
+
+
+# Who may use it
+
+
+def a_client_elsewhere_runs_its_command_alone() -> None:
+    """In another program's sandbox the service would lead out of it."""
+    with service():
+        begun()
+        line = hook("cat /tmp/begun || echo alone").line
+        places = [["setpriv", "--no-new-privs"]]
+        for kind in ("--mount", "--net", "--pid --fork", "--ipc", "--uts"):
+            user = ["--user", "--map-current-user"] if os.geteuid() else []
+            places.append(["unshare", *user, *kind.split()])
+        if not os.geteuid():
+            places += [
+                ["setpriv", "--regid", "12345", "--clear-groups"],
+                ["setpriv", "--bounding-set", "-sys_boot"],
+            ]
+        for place in places:
+            done = subprocess.run(
+                [*place, "bash", "-c", line], env=environ(), capture_output=True, text=True, timeout=60
+            )
+            assert "begun" not in done.stdout, (place, done)
+        assert is_warm()
+
+
+def what_is_no_hooks_line_runs_alone() -> None:
+    with service():
+        begun()
+        line = hook("cat /tmp/begun", agent="codex", conversation="a").line
+        assert "--conversation a" in line
+        for other in (
+            line.replace("--asked-by codex", "--asked-by claude-code --write /"),
+            line.replace("--asked-by codex", "--asked-by claude-code --policy danger-full-access"),
+            line.replace("--asked-by codex", "--asked-by claude-code --network all"),
+            line.replace("--asked-by codex", "--asked-by nobody"),
+        ):
+            assert "begun" not in shell(other).out, other
+
+
+def a_line_of_another_conversation_is_not_taken_for_ones_own() -> None:
+    """An agent may write the line of a client by itself: that names a conversation that it is not in."""
+    with service():
+        begun()
+        other = hook("cat /tmp/begun").line
+        said = hook(other, "b")
+        assert said.line != other and "begun" not in shell(said.line).out, said
+
+
+def nothing_in_a_sandbox_reaches_the_service() -> None:
+    with service():
+        path = socket_path(environ())
+        connecting = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
+        done = turn(f'ls -la ~/.local/state/pinfold; python3 -c "{connecting}"')
+        assert done.code == 1 and os.path.basename(path) not in done.out, done
+
+
+HELPERS = (
+    *("environ", "service", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
+    *("another_agent", "is_warm", "begun", "records"),
+)
+NAMES = probes_of(globals(), *HELPERS)
+
+if __name__ == "__main__":
+    run(globals())
