@@ -82,6 +82,8 @@ class Daemon:
             if user != os.getuid():
                 return
             head, descriptors = _with_descriptors(connection)
+            if not head:
+                return  # another service looked whether this one is there
             fields = local.exactly(connection, int.from_bytes(head[:4], "big")).decode(
                 "utf-8", "surrogateescape"
             )
@@ -106,6 +108,8 @@ def _with_descriptors(connection: "_socket.socket") -> tuple[bytes, tuple[int, .
     found: list[int] = []
     for _, _, rights in controls:
         found += [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+    if not head:
+        return b"", ()
     try:
         return head + local.exactly(connection, 8 - len(head)), tuple(found)
     except BaseException:

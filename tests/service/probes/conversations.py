@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pinfold.integrations.install.agents import hook_words
 from pinfold.isolated import own_command
-from pinfold.service.local_socket import socket_path
+from pinfold.service.local_socket import connect, socket_path
 from tests.patience import wait_until
 from tests.probe_module import SKIPPED, probes_of, run
 
@@ -53,11 +53,22 @@ def service() -> Iterator[int]:
         own_command("serve", "--agents"), env=environ(), stdin=subprocess.DEVNULL
     ) as process:
         try:
-            wait_until(lambda: os.path.exists(socket_path(environ())) or process.poll() is not None)
+            wait_until(lambda: listens() or process.poll() is not None)
             yield process.pid
         finally:
             process.terminate()
             process.wait(30)
+
+
+def listens() -> bool:
+    """Whether a service takes connections; a socket that a killed one has left does not."""
+    try:
+        connection = connect(socket_path(environ()))
+    except OSError:
+        return False
+    assert connection
+    connection.close()
+    return True
 
 
 def payload(line: str, conversation: str, **more: object) -> str:
@@ -435,7 +446,7 @@ def nothing_in_a_sandbox_reaches_the_service() -> None:
 
 
 HELPERS = (
-    *("environ", "service", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
+    *("environ", "service", "listens", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
     *("another_agent", "is_warm", "begun", "records"),
 )
 NAMES = probes_of(globals(), *HELPERS)
