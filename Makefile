@@ -47,10 +47,10 @@ peers:
 	python3 -m venv "$(PEERS)/venv"
 	"$(PEERS)/venv/bin/python" -m pip install --quiet --upgrade sandlock
 
-# It wants node and npm.
+# It wants node and npm. Without `@latest`, npm takes an old version that fits an old node.
 agents:
 	mkdir -p "$(AGENTS)"
-	npm install --no-audit --no-fund --prefix "$(AGENTS)" @anthropic-ai/claude-code @openai/codex @google/gemini-cli
+	npm install --no-audit --no-fund --prefix "$(AGENTS)" @anthropic-ai/claude-code@latest @openai/codex@latest @google/gemini-cli@latest
 
 .venv/tested: pyproject.toml
 	./pinfold --version

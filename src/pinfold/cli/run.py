@@ -53,6 +53,9 @@ def configure(parser: ArgumentParser) -> None:
     add_run(parser, "run")
     parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook judged the command already")
     parser.add_argument("--conversation", metavar="ID", default="", help="the agent's conversation")
+    parser.add_argument(
+        "--background", action="store_true", help="no time limit, but one that --timeout or the settings set"
+    )
 
 
 def add_run(parser: ArgumentParser, verb: str) -> None:
@@ -103,7 +106,7 @@ def run(args: Namespace) -> int:
             _tell_own_place(session)
             _tell_missing(session, args.write or ())
             _tell_idle_globs(session)
-            code, violations = run_on_own_streams(session, command, person)
+            code, violations = run_on_own_streams(session, command, person, is_background=args.background)
             for line in violation_lines(violations, failed=code != 0):
                 report(line)
             return code
@@ -204,7 +207,7 @@ def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
 
 
 def run_on_own_streams(
-    session: Session, command: RunCommand, person: TerminalApprover
+    session: Session, command: RunCommand, person: TerminalApprover, *, is_background: bool = False
 ) -> tuple[int, tuple[Violation, ...]]:
     """Runs the command on our own streams; returns its exit code and its violations."""
     from pinfold.cli import stdio
@@ -213,7 +216,12 @@ def run_on_own_streams(
     known = session.notices
     stdin, begin_input = stdio.standard_input(person.turn) if not on_terminal else (None, lambda: None)
     with progress_notes(session.roots, person.turn):
-        execution = session.start(command, stdin=stdin, terminal=stdio.size() if on_terminal else None)
+        execution = session.start(
+            command,
+            stdin=stdin,
+            terminal=stdio.size() if on_terminal else None,
+            is_background=is_background or on_terminal,  # a person at a terminal ends it when they like
+        )
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()

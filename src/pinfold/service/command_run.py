@@ -62,6 +62,7 @@ class ClientCommand(Struct, frozen=True):
     umask: int
     is_plan: bool
     leaves_sandbox: bool
+    is_background: bool
     tells_directory: bool
 
     @property
@@ -77,10 +78,10 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
     given = iter(rest[tells_directory:])
     named: dict[str, str] = {}
     roots: list[str] = []
-    leaves_sandbox = False
+    switches = {"--dangerously-disable-sandbox": False, "--background": False}
     for word in given:
-        if word == "--dangerously-disable-sandbox":
-            leaves_sandbox = True
+        if word in switches:
+            switches[word] = True
         elif (value := next(given, None)) is None:
             return None
         elif word == "--project":
@@ -100,7 +101,8 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
         cwd,
         int(umask),
         policy is not None,
-        leaves_sandbox,
+        switches["--dangerously-disable-sandbox"],
+        switches["--background"],
         tells_directory,
     )
 
@@ -146,6 +148,7 @@ class CommandRuns:
                     stdin=source_of(call.streams[0]),
                     streams=handed(call.streams, into if command.tells_directory else None),
                     umask=command.umask,
+                    is_background=command.is_background,
                 )
             finally:
                 if into >= 0:

@@ -42,6 +42,8 @@ class Given(Struct, frozen=True):
     terminal: tuple[int, int] | None
     streams: HandedStreams = HandedStreams()
     umask: int | None = None
+    is_background: bool = False
+    """Whether it has no time limit but one that the call or the settings set."""
 
     @property
     def source(self) -> bytes | int | None:

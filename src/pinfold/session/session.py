@@ -293,12 +293,14 @@ class Session:
         is_withdrawn: Callable[[], bool] = lambda: False,
         streams: HandedStreams = HandedStreams(),  # noqa: B008  (it is frozen)
         umask: int | None = None,
+        is_background: bool = False,
     ) -> "Execution":
         """The same, under way: take its events as they come. `terminal` is rows and columns of one.
         `is_withdrawn` says, while a person is asked about it, that it is not wanted any more. `streams` are
-        descriptors of the caller that the command gets as its own; `umask` is its file mode creation mask."""
+        descriptors of the caller that the command gets as its own; `umask` is its file mode creation mask.
+        With `is_background`, it has no time limit but one that the call or the settings set."""
         self._parts.require_open()
-        require_given(given := Given(stdin, environment, terminal, streams, umask))
+        require_given(given := Given(stdin, environment, terminal, streams, umask, is_background))
         command = with_variables(as_command(request, cwd, timeout), environment, self.environ)
         _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._decided(command), None

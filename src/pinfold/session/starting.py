@@ -78,7 +78,7 @@ class Starting:
             environment=given.environment,
             variables=self._variables(command, given, cwd),
             stdin=given.stdin,
-            timeout=policy.limits.timeout,
+            timeout=self._timeout(command, policy, given),
             output=policy.limits.output,
             terminal=given.terminal,
             entry=entry,
@@ -135,6 +135,11 @@ class Starting:
             **self._judge().law.last_settings.environment_set,
             "PWD": cwd,
         }
+
+    def _timeout(self, command: RunCommand, policy: SandboxPolicy, given: Given) -> float | None:
+        is_usual = self._judge().law.last_settings.origin("limits.timeout").layer == "default"
+        is_unlimited = given.is_background and command.timeout is None and is_usual
+        return None if is_unlimited else policy.limits.timeout
 
     def _approved(self, decision: Decision) -> SandboxPolicy:
         if not decision.widening:

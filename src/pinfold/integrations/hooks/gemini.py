@@ -1,7 +1,8 @@
 """Gemini CLI.
 
 Facts (its hooks reference, and packages/core/src/scheduler): BeforeTool answers `decision` allow, deny or
-ask with a `reason`; `hookSpecificOutput.tool_input` is laid over the model's arguments. Exit status 2
+ask with a `reason`; `hookSpecificOutput.tool_input` takes the place of the model's arguments, though the
+reference says that it is laid over them: with `command` alone, `dir_path` is lost. Exit status 2
 blocks with standard error as the reason; any other failure is a warning, and the call goes on. The payload
 does not tell the approval mode.
 """
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.claude import reason
+from pinfold.integrations.hooks.claude import changed, reason
 from pinfold.integrations.hooks.hook_call import (
     HookCall,
     HookOutcome,
@@ -67,5 +68,5 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
         return HookReply(b"{}")
     said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}
     if outcome.command is not None:
-        said["hookSpecificOutput"] = {"tool_input": {"command": outcome.command}}
+        said["hookSpecificOutput"] = {"tool_input": changed(call, outcome.command)}
     return HookReply(json.encode(said))

@@ -25,6 +25,8 @@ from pinfold.state.directory import state_directory
 
 BARE = "this hook cannot put the command behind the fence"
 NOTHING = HookOutcome(Opinion.NONE)
+BACKGROUND = ("run_in_background", "is_background", "isBackground")
+"""Fields of agents' tools by which a command runs in the background."""
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 ORDER = tuple(Opinion)
 MOST = 500
@@ -226,6 +228,7 @@ def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[st
         conversation=call.conversation if has_service(environ) else "",
         is_plan=call.mode is Mode.PLAN,
         leaves_sandbox=request.disable_sandbox,
+        is_background=any(call.tool_input.get(name) is True for name in BACKGROUND),
     )
     return wrapping.around(request.command)
 

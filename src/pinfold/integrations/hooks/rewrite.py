@@ -57,6 +57,8 @@ class Wrapping(NamedTuple):
     is_plan: bool = False
     leaves_sandbox: bool = False
     """Whether it asks to run outside."""
+    is_background: bool = False
+    """Whether the agent lets it run in the background: it then has no time limit but a set one."""
 
     def around(self, line: str) -> str:
         start, end = self._ends
@@ -92,6 +94,8 @@ class Wrapping(NamedTuple):
             yield from ("--policy", PLAN_POLICY)
         if self.leaves_sandbox:
             yield "--dangerously-disable-sandbox"
+        if self.is_background:
+            yield "--background"
 
 
 KEEP_DIRECTORY = frozenset(["claude-code"])
@@ -133,12 +137,14 @@ def unwrapped(
     if agent not in agents:
         return None
     for wrapped_for in dict.fromkeys((conversation, "")):
-        for is_plan, bypass in product((False, True), repeat=2):
+        for is_plan, bypass, in_background in product((False, True), repeat=3):
             # The projects are what the line says they are, if those are ours.
             projects = tuple(_unquoted(each[1]) or "" for each in islice(_PROJECT.finditer(line), len(roots)))
             for count in range(len(projects), 0, -1):
                 if set(projects[:count]) <= set(roots):
-                    inner = Wrapping(agent, projects[:count], wrapped_for, is_plan, bypass).inside(line)
+                    inner = Wrapping(
+                        agent, projects[:count], wrapped_for, is_plan, bypass, in_background
+                    ).inside(line)
                     if inner is not None:
                         return Wrapped(inner, agent, bypass)
     return None
