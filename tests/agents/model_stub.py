@@ -1,4 +1,4 @@
-"""A stand-in for a model's endpoint on loopback: it asks for one tool, hears what came of it, and is done.
+"""A stand-in for a model's endpoint on loopback: it asks for tools, hears what came of them, and is done.
 
 Facts (Anthropic's Messages API, OpenAI's Responses API, Google's GenerateContent): a streamed answer is a row
 of events, of which agents need the few below. Whatever else is asked of it (titles, counts of tokens) gets a
@@ -7,22 +7,37 @@ short text or nothing.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 Event = tuple[str, dict[str, Any]]
 
 
-class Model:
-    """Says `tool` with `given` until it hears a result, which it keeps."""
+class Call(NamedTuple):
+    """One use of a tool."""
 
-    def __init__(self, tool: str, given: dict[str, Any]) -> None:
-        self.tool, self.given = tool, given
+    tool: str
+    given: dict[str, Any]
+
+
+Step = Sequence[Call]
+"""What the model asks for at once."""
+
+
+class Model:
+    """Asks for one step after another, as it hears the results of each, which it keeps."""
+
+    def __init__(self, *script: Step) -> None:
+        self.script = script
         self.heard: list[str] = []
         self.asked: list[str] = []
         self.tools: set[str] = set()
         """What the agent offered."""
+        self.seconds: list[float] = []
+        """How long each step took the agent, from the model's words to the results."""
+        self._said = 0.0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -34,6 +49,19 @@ class Model:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def _next(self, results: Sequence[str]) -> Step:
+        """The step that follows these results; none after the last."""
+        if len(results) > len(self.heard):
+            self.seconds.append(perf_counter() - self._said)
+            self.heard += results[len(self.heard) :]
+        done = 0
+        for step in self.script:
+            if done == len(self.heard):
+                self._said = perf_counter()
+                return step
+            done += len(step)
+        return ()
 
     def answer(self, path: str, asked: dict[str, Any]) -> Iterator[Event]:
         self.asked.append(path)
@@ -49,8 +77,8 @@ class Model:
             for part in (message["content"] if isinstance(message["content"], list) else ())
             if part.get("type") == "tool_result"
         ]
-        self.heard += [json.dumps(each["content"]) for each in results]
-        is_work = any(tool.get("name") == self.tool for tool in asked.get("tools", ())) and not results
+        heard = [json.dumps(each["content"]) for each in results]
+        step = self._next(heard) if asked.get("tools") else ()
         usage = {"input_tokens": 1, "output_tokens": 1}
         start = {
             "id": "m",
@@ -63,22 +91,27 @@ class Model:
             "message_start",
             {"message": {**start, "stop_reason": None, "stop_sequence": None, "usage": usage}},
         )
-        if is_work:
-            block = {"type": "tool_use", "id": f"toolu_{len(self.asked)}", "name": self.tool, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(self.given)}
-        else:
-            block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": "done"}
-        yield "content_block_start", {"index": 0, "content_block": block}
-        yield "content_block_delta", {"index": 0, "delta": delta}
-        yield "content_block_stop", {"index": 0}
-        reason = {"stop_reason": "tool_use" if is_work else "end_turn", "stop_sequence": None}
+        blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            (
+                {"type": "tool_use", "id": f"toolu_{len(heard)}_{number}", "name": each.tool, "input": {}},
+                {"type": "input_json_delta", "partial_json": json.dumps(each.given)},
+            )
+            for number, each in enumerate(step)
+        ]
+        blocks = blocks or [({"type": "text", "text": ""}, {"type": "text_delta", "text": "done"})]
+        for number, (block, delta) in enumerate(blocks):
+            yield "content_block_start", {"index": number, "content_block": block}
+            yield "content_block_delta", {"index": number, "delta": delta}
+            yield "content_block_stop", {"index": number}
+        reason = {"stop_reason": "tool_use" if step else "end_turn", "stop_sequence": None}
         yield "message_delta", {"delta": reason, "usage": {"output_tokens": 1}}
         yield "message_stop", {}
 
     def _responses(self, asked: dict[str, Any]) -> Iterator[Event]:
         said = asked.get("input", ())
         results = [each for each in said if each.get("type", "").endswith("_call_output")]
-        self.heard += [json.dumps(each.get("output")) for each in results]
+        heard = [json.dumps(each.get("output")) for each in results]
+        step = self._next(heard)
         base = {
             "id": "r",
             "object": "response",
@@ -87,25 +120,22 @@ class Model:
             "output": [],
         }
         yield "response.created", {"response": {**base, "status": "in_progress"}}
-        if results:
-            text = {"type": "output_text", "text": "done", "annotations": []}
-            item = {
-                "type": "message",
-                "id": "i",
-                "role": "assistant",
-                "status": "completed",
-                "content": [text],
-            }
-        else:
-            arguments = json.dumps(self.given)
-            item = {
+        items: list[dict[str, Any]] = [
+            {
                 "type": "function_call",
-                "id": "i",
-                "call_id": "c",
-                "name": self.tool,
-                "arguments": arguments,
+                "id": f"i{len(heard)}_{number}",
+                "call_id": f"c{len(heard)}_{number}",
+                "name": each.tool,
+                "arguments": json.dumps(each.given),
             }
-        yield "response.output_item.done", {"output_index": 0, "item": item}
+            for number, each in enumerate(step)
+        ]
+        if not items:
+            text = {"type": "output_text", "text": "done", "annotations": []}
+            message = {"type": "message", "id": "i", "role": "assistant", "status": "completed"}
+            items = [{**message, "content": [text]}]
+        for number, item in enumerate(items):
+            yield "response.output_item.done", {"output_index": number, "item": item}
         usage: dict[str, Any] = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
         usage |= {
             "input_tokens_details": {"cached_tokens": 0},
@@ -113,16 +143,18 @@ class Model:
         }
         yield (
             "response.completed",
-            {"response": {**base, "status": "completed", "output": [item], "usage": usage}},
+            {"response": {**base, "status": "completed", "output": items, "usage": usage}},
         )
 
     def _contents(self, asked: dict[str, Any]) -> Iterator[Event]:
         parts = [part for content in asked.get("contents", ()) for part in content.get("parts", ())]
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]
-        self.heard += [json.dumps(each["response"]) for each in results]
-        is_work = bool(asked.get("tools")) and not results
-        part = {"functionCall": {"name": self.tool, "args": self.given}} if is_work else {"text": "done"}
-        content = {"role": "model", "parts": [part]}
+        heard = [json.dumps(each["response"]) for each in results]
+        step = self._next(heard) if asked.get("tools") else ()
+        calls: list[dict[str, Any]] = [
+            {"functionCall": {"name": each.tool, "args": each.given}} for each in step
+        ]
+        content = {"role": "model", "parts": calls or [{"text": "done"}]}
         yield "", {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
 
 
@@ -133,6 +165,9 @@ def _line(name: str, data: dict[str, Any]) -> str:
 
 def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+        wbufsize = -1  # head and body in one write: else a delayed acknowledgement takes 40 ms
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.partition("?")[0]

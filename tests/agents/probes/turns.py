@@ -16,7 +16,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.agents.model_stub import Model
+from tests.agents.model_stub import Call, Model
+from tests.patience import wait_until
 from tests.probe_module import SKIPPED
 
 SIOCSIFFLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
@@ -46,7 +47,7 @@ def pinfold(*words: str) -> str:
 
 def environ(**more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH")}
-    return {**kept, "PATH": PATH, "PINFOLD_HOOK_SERVICE": "0", **more}
+    return {**kept, "PATH": PATH, "PINFOLD_HOOK_SERVICE": "0"} | more
 
 
 def settings(text: str) -> None:
@@ -57,30 +58,40 @@ def settings(text: str) -> None:
 
 def turn(agent: str, line: str) -> str:
     """What the model is told of a command that it asked for."""
+    return turns(agent, line)[0]
+
+
+def turns(agent: str, *lines: str, **more: str) -> list[str]:
+    """What the model is told of each of these lines, in one conversation."""
     tool, key = TOOLS[agent]
-    return use(agent, tool, **{key: line})
+    return uses(agent, *(Call(tool, {key: line}) for line in lines), **more)
 
 
 def use(agent: str, tool: str, **given: Any) -> str:
-    model = Model(tool, given)
+    return uses(agent, Call(tool, given))[0]
+
+
+def uses(agent: str, *calls: Call, **more: str) -> list[str]:
+    """What the model is told of each of these calls, in one conversation."""
+    model = Model(*([each] for each in calls))
     try:
-        words, more = _started(agent, model.address)
+        words, started = started_by(agent, model.address)
         done = subprocess.run(
             [PROGRAMS[agent], *words],
-            env=environ(**more),
+            env=environ(**started, **more),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
         )
         assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
-        assert model.heard, done.stdout + done.stderr
-        return "\n".join(json.loads(each) if each.startswith('"') else each for each in model.heard)
+        assert len(model.heard) == len(calls), (model.heard, done.stdout + done.stderr)
+        return [json.loads(each) if each.startswith('"') else each for each in model.heard]
     finally:
         model.close()
 
 
-def _started(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
+def started_by(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
     if agent == "claude-code":
         quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"}
         return ["-p", "go"], {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "none", **quiet}
@@ -154,6 +165,33 @@ def a_yes_on_the_page_lets_a_call_go_on(agent: str) -> None:
     assert "yes" in told and (Path.home() / "outside").read_text() == "yes\n", told
 
 
+def a_conversation_has_one_warm_session(agent: str) -> None:
+    """What a line leaves is there for the next; nothing is left when the agent has ended."""
+    mark = f"left-by-{agent}-{os.getpid()}"
+    left = f"(exec -a {mark} sleep 600 > /dev/null 2>&1) & echo $! > /tmp/pid; echo kept > /tmp/kept"
+    turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
+    told = turns(
+        agent,
+        f"mkdir -p sub; {left}",
+        "cat /tmp/kept; kill -0 $(cat /tmp/pid) && echo lives; echo said >&2; exit 3",
+        "cd sub",
+        "pwd; cat /tmp/kept",
+        PINFOLD_HOOK_SERVICE="",
+    )
+    assert "kept" in told[1] and "lives" in told[1] and "said" in told[1], told
+    assert "kept" in told[3], told
+    assert (f"{os.getcwd()}/sub" in told[3]) == (agent == "claude-code"), told
+    records = Path.home() / ".local/state/pinfold/conversations"
+    wait_until(lambda: not os.listdir(records))
+    wait_until(lambda: not subprocess.run(["pgrep", "-f", f"^{mark}"], capture_output=True).stdout)
+
+
+def what_was_denied_is_told_and_how_to_ask(agent: str) -> None:
+    turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
+    (told,) = turns(agent, "echo x > ~/outside", PINFOLD_HOOK_SERVICE="")
+    assert "pinfold: refused open" in told, told
+
+
 # Of Claude Code
 
 
@@ -186,6 +224,8 @@ EVERYWHERE = (
     "what_is_denied_is_not_run",
     "what_nobody_is_asked_about_is_not_run",
     "a_yes_on_the_page_lets_a_call_go_on",
+    "a_conversation_has_one_warm_session",
+    "what_was_denied_is_told_and_how_to_ask",
 )
 OF_CLAUDE = ("other_hooks_do_not_undo_it", "files_are_judged_too")
 
