@@ -122,9 +122,10 @@ def test_of_new_projects_the_law_holds_for_who_was_judged_before(tmp_path: Path)
     (tmp_path / ".pinfoldignore").write_text("a\n")
     settings: dict[str, Any] = {"environment": {"set": {"X": "1"}}, "limits": {"output": "1MB"}}
     judge = session(tmp_path).supposing(settings)
-    assert judge.law.last_settings.environment_set == {"X": "1"}
-    assert judge.law.last_policy.limits.output == 1_000_000
-    assert judge.judged_again(ReadFile("a")).verdict is DENY
+    context = judge.now()
+    assert context.settings.environment_set == {"X": "1"}
+    assert context.policy.limits.output == 1_000_000
+    assert judge.judged_again(ReadFile("a"), context).verdict is DENY
 
 
 def test_ignore_files_hide(tmp_path: Path) -> None:
@@ -337,7 +338,7 @@ def test_asyncio_hosts_give_the_same_arguments() -> None:
 
 def test_a_tmp_that_commands_do_not_see_is_told(tmp_path: Path) -> None:
     def told(filesystem: dict[str, Any]) -> str:
-        return "\n".join(session(tmp_path).supposing({"filesystem": filesystem}).law.notices)
+        return "\n".join(session(tmp_path).supposing({"filesystem": filesystem}).source.notices)
 
     assert "/tmp is not shown: commands have one of their own" in told({"read": ["/tmp", "/tmp/x"]})
     assert told({"read": ["/tmp/x"]}) == told({"read": ["/tmp"], "tmp": "shared"}) == ""

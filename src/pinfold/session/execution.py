@@ -14,10 +14,9 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.events import Event, Exited, Output
 from pinfold.model.permission import PermissionNeeded, Settlement
-from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import CommandResult, RunningCommand
-from pinfold.session.result import Result, refusal_of
+from pinfold.session.result import Judged, Result, refusal_of
 
 Ended = Callable[["End"], object]
 """Told as often as somebody hears of the end: a run has one, however many tell it."""
@@ -233,7 +232,7 @@ class Execution:
 
 
 class Explanations:
-    """What commands of a session were refused, in full: for the journal, reports and later questions.
+    """What commands of a session were denied, in full: for the journal, reports and later questions.
 
     May be used from any thread.
     """
@@ -241,7 +240,7 @@ class Explanations:
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._last: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
-        """What each line was refused when it last ran in the fence, and was refused something."""
+        """What each line was denied when it last ran in the sandbox, if it was denied anything."""
 
     def of(self, line: str) -> tuple[Violation, ...]:
         return self._last.get(line, ())
@@ -249,19 +248,15 @@ class Explanations:
     def explained(
         self,
         violations: tuple[Violation, ...],
-        settings: Settings,
-        roots: tuple[str, ...],
-        line: str,
-        decision: Decision,
-        home: str,
-        own: Callable[[], tuple[str, ...]],
+        judged: Judged,
     ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
-        """All that was refused, and what of it is to be reported."""
+        """All that was denied, and what of it is to be reported."""
         from pinfold.network.listeners import has_listener
         from pinfold.policy.explain_violation import drop_closed_ports, explained, is_ignored
         from pinfold.workspace.git_dirs import is_open_to_git
 
-        policy = decision.policy
+        settings, roots, home = judged.context.settings, judged.context.roots, judged.context.home
+        line, policy, own = judged.command.command, judged.decision.policy, judged.context.own
         told = drop_closed_ports(violations, has_listener)
 
         def is_git_file(path: str) -> bool:
@@ -275,12 +270,12 @@ class Explanations:
             self._last[line] = every
             if len(self._last) > MOST_REFUSED:
                 self._last.popitem(last=False)
-        commands = [command.text for command in decision.commands]
+        commands = [command.text for command in judged.decision.commands]
         return every, tuple(each for each in every if not is_ignored(each, settings, commands))
 
 
 def _may_write(path: str) -> bool:
-    """Whether it, or the nearest directory that is there, is the user's to change: if not, no leave helps."""
+    """Whether it, or the nearest directory that is there, is the user's to change: if not, no grant helps."""
     while path.strip("/") and not os.path.lexists(path):
         path = os.path.dirname(path)
     try:

@@ -1,19 +1,18 @@
-"""Whether a command may reach a host, as the gate asks a session: by the rules, by an answer that is known
-already, or by asking a person.
+"""Whether a command may reach a host: by the rules, by an answer that is known, or by asking a person.
 
-INVARIANT: pinfold's own page, where a person answers, is out of reach whatever the rules say. And a command
-does not tire a person until they say yes: `MOST_OPEN` of its questions stand at a time, and beyond
+INVARIANT: Pinfold's own page, where a person answers, is out of reach whatever the rules say. And a command
+does not tire a person until they say yes: `MOST_OPEN` of its questions are open at a time, and beyond
 `MOST_ASKED` hosts nobody is asked any more.
 """
 
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import GLANCE
+from pinfold.approval.choices import choices_of, host_rules
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
@@ -26,16 +25,12 @@ from pinfold.model.permission import (
     Settlement,
     SettlementOutcome,
 )
-from pinfold.model.policy import SandboxPolicy
+from pinfold.network.host.connecting_session import ConnectingSession
 from pinfold.network.host_decision import HostDecision
+from pinfold.policy.connect import check_host
 from pinfold.policy.network_scope import LOOPBACK, PenReach, current_reach
 from pinfold.sandbox.backend import StartRequest
-from pinfold.session.choices import choices_of, host_rules
-from pinfold.session.judge import Judge
 from pinfold.state.web_page import page_at, page_file
-
-if TYPE_CHECKING:
-    from pinfold.approval.broker import Desk
 
 LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
 MOST_COMMANDS = 1024
@@ -63,21 +58,14 @@ class _Command:
                 self._turns.release()
 
 
-class Hosts:
+class HostRules:
     """May be used from any thread."""
 
     def __init__(
-        self,
-        session: str,
-        judge: Callable[[], Judge],
-        desk: "Callable[[], Desk]",
-        environ: Mapping[str, str],
-        pens: Mapping[str, PenReach],
-        commands: Mapping[str, StartRequest],
+        self, session: ConnectingSession, pens: Mapping[str, PenReach], commands: Mapping[str, StartRequest]
     ) -> None:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
-        self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
-        self._pens, self._commands = pens, commands
+        self._session, self._pens, self._commands = session, pens, commands
         self._lock = threading.Lock()
         """Of the counts: nobody has it who waits for an answer."""
         self._asking: OrderedDict[str, _Command] = OrderedDict()
@@ -88,14 +76,13 @@ class Hosts:
             return self._of_any_pen(host, port)
         if page := self._page_at(host, port):
             return page
-        judge = self._judge()
-        decision = judge.check_host(host, port, self._policy_of(tag))
+        decision = self._decision(host, port, tag)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
-            known = self._desk().known(self._question(host, port, tag, decision))
+            known = self._session.desk.known(self._question(host, port, tag, decision))
             return _answered(host, port, decision, ruling, known) if known else ruling
         # The page may be opened later, at a port that is let through now.
-        files = (*judge.law.files, page_file(self._environ))
+        files = (*self._session.settings_files, page_file(self._session.environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def ask(
@@ -108,13 +95,15 @@ class Hosts:
             if not has_turn:
                 return ruling._replace(verdict=Verdict.DENY)
             # An answer to a question before this one may have become a rule.
-            decision = self._judge().check_host(host, port, self._policy_of(tag))
+            decision = self._decision(host, port, tag)
             if decision.verdict is not Verdict.ASK:
                 return _ruling(decision)
             if not self._may_ask(command):
                 settlement = Settlement(Answer.NO, ASKED_ENOUGH, SettlementOutcome.ASKED_ENOUGH)
             else:
-                settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
+                settlement = self._session.desk.ask(
+                    self._question(host, port, tag, decision), withdrawn.is_set
+                )
                 if settlement.outcome is SettlementOutcome.NOBODY:
                     with self._lock:
                         command.asked -= 1
@@ -134,35 +123,36 @@ class Hosts:
             command.asked += not is_enough
             return not is_enough
 
-    def _policy_of(self, tag: str) -> SandboxPolicy:
-        return self._reach_of(self._pens[tag.partition(".")[0]])
+    def _decision(self, host: str, port: int | None, tag: str) -> Decision:
+        """By the settings as they are now: the policy of its pen without what they name no longer."""
+        return self._decision_under(self._pens[tag.partition(".")[0]], host, port)
 
-    def _reach_of(self, pen: PenReach) -> SandboxPolicy:
-        return current_reach(pen, self._judge().law.settings)
+    def _decision_under(self, pen: PenReach, host: str, port: int | None) -> Decision:
+        settings = self._session.settings
+        return check_host(host, port, settings, current_reach(pen, settings))
 
     def _page_at(self, host: str, port: int | None) -> HostDecision | None:
         """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
         if port is None or not is_same(host, LOOPBACK):
             return None
-        said, where = page_at(self._environ, port), f"{host}:{port}"
+        said, where = page_at(self._session.environ, port), f"{host}:{port}"
         if not said:
             return None
         return HostDecision(Verdict.DENY, f"{where} {said}, which nothing that runs inside may reach", where)
 
     def _of_any_pen(self, host: str, port: int | None) -> HostDecision:
-        """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
-        policies = [self._reach_of(pen) for pen in list(self._pens.values())]
-        rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
+        """The resolver does not know which command asks for a name; a connection to it is judged later."""
+        rulings = [_ruling(self._decision_under(pen, host, port)) for pen in list(self._pens.values())]
         return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)
-        settings = self._judge().law.last_settings
+        settings = self._session.settings
         choices = choices_of(decision, Capability.CONNECT, settings)
-        rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
+        rules = host_rules(host, port, decision, settings) if self._session.desk.writes_rules else ()
         return PermissionNeeded(
             request_id=os.urandom(8).hex(),
-            session=self._session,
+            session=self._session.id,
             capability=Capability.CONNECT,
             command=request.line if request else "",
             cwd=request.cwd if request else "",
