@@ -5,7 +5,7 @@ INVARIANT: any failure is a no.
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from stat import S_IMODE
 from typing import TYPE_CHECKING, Protocol
 
@@ -130,7 +130,18 @@ class Elevations:
             return Ruling(False, found.message, code=None if found.by_administrator else ViolationCode.NEVER)
         return Ruling(True) if covers(self._standing(), key, context, wanted.rule) else None
 
+    def put(
+        self,
+        command: Hashable,
+        wanted: Wanted,
+        obstacle: Callable[[], Ruling | None],
+        answered: Callable[[Ruling], None],
+    ) -> Callable[[], None]:
+        question = _WriteQuestion(self, wanted, obstacle)
+        return self._session.desk.calls.put(("write", command), self.key(wanted), question, answered)
+
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
+        """The answer, after as long as a person takes; None if the question was withdrawn."""
         key, context = self.key(wanted), self._grant_context(wanted.policy)
         directory = directory_to_offer(key, context)
         request = wanted.request
@@ -171,6 +182,7 @@ class Elevations:
         return late or Ruling(False)
 
     def is_over(self, request: StartRequest) -> bool:
+        """Whether the command's run has ended: what calls now is what it left running."""
         return self._session.desk.is_over(str(request.entry))
 
     def may_follow(
@@ -230,6 +242,30 @@ class Elevations:
         if not is_known or now.ignore_mapping != policy.ignore_mapping:
             policy, _ = narrowed(policy, since, context.settings.cap)
         return GrantContext.of(context, policy)
+
+
+class _WriteQuestion:
+    """A call that waits, as the broker asks about it."""
+
+    def __init__(self, elevations: Elevations, wanted: Wanted, obstacle: Callable[[], Ruling | None]) -> None:
+        self._elevations, self._wanted, self._obstacle = elevations, wanted, obstacle
+
+    def known(self) -> Ruling | None:
+        return None
+
+    def ask(self, is_withdrawn: Callable[[], bool]) -> tuple[Ruling | None, bool]:
+        return self._obstacle() or self._elevations.ask(self._wanted, is_withdrawn), True
+
+    def denied(self, settlement: Settlement) -> Ruling:
+        return Ruling(False, settlement.by)
+
+    def failed(self, error: Exception) -> Ruling:
+        return Ruling(False, f"the question failed: {error}")
+
+    def holds(self, answer: Ruling) -> bool:
+        """A yes for this run ends with it."""
+        request = self._wanted.request
+        return not answer.ends_with_run or (request is not None and not self._elevations.is_over(request))
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> Decision:

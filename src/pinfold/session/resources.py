@@ -418,6 +418,8 @@ class Resources:
             files.close()
         if fences is not None:
             fences.close()
+        if self._desk is not None:
+            self._desk.calls.close()
         self.keep()
         # Last: how the connections ended that were open is written down too.
         with self._lock:

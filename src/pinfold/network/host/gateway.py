@@ -211,8 +211,7 @@ class Gateway:
         hosts = HostRules(self._session, self._pens, self._commands)
         self._line = Line(
             self._gatehouse.line,
-            hosts.decide,
-            hosts.ask,
+            hosts.open,
             self._record,
             self._ended,
             self._publishing.lead_in,

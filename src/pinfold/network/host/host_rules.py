@@ -1,30 +1,20 @@
 """Whether a command may reach a host: by the rules, by an answer that is known, or by asking a person.
 
-INVARIANT: Pinfold's own page, where a person answers, is out of reach whatever the rules say. And a command
-does not tire a person until they say yes: `MOST_OPEN` of its questions are open at a time, and beyond
-`MOST_ASKED` hosts nobody is asked any more.
+INVARIANT: Pinfold's own page, where a person answers, is out of reach whatever the rules say.
+
+Connections of a command to a host are one question to the broker, which bounds how much a command asks. A
+connection to another port of the host waits for that answer too, and is then judged anew.
 """
 
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from _thread import allocate_lock
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from pinfold.approval.chain import GLANCE
 from pinfold.approval.choices import choices_of, host_rules
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.hosts import is_same
-from pinfold.model.permission import (
-    ASKED_ENOUGH,
-    MOST_ASKED,
-    MOST_OPEN,
-    Answer,
-    Capability,
-    PermissionNeeded,
-    Settlement,
-    SettlementOutcome,
-)
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement, SettlementOutcome
 from pinfold.network.host.connecting_session import ConnectingSession
 from pinfold.network.host_decision import HostDecision
 from pinfold.policy.connect import check_host
@@ -33,29 +23,9 @@ from pinfold.sandbox.backend import StartRequest
 from pinfold.state.web_page import page_at, page_file
 
 LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
-MOST_COMMANDS = 1024
-"""Of how many commands it is known how much they asked."""
-
-
-class _Command:
-    """How much a command asks."""
-
-    def __init__(self) -> None:
-        self._turns = threading.Semaphore(MOST_OPEN)
-        self.asked = 0
-        """How many questions a person had, or has, to answer for it."""
-
-    @contextmanager
-    def turn(self, withdrawn: threading.Event) -> Iterator[bool]:
-        """Waits until fewer of its questions stand; False if nobody waits for this one any more."""
-        has_turn = False
-        while not withdrawn.is_set() and not (has_turn := self._turns.acquire(timeout=GLANCE)):
-            pass
-        try:
-            yield has_turn
-        finally:
-            if has_turn:
-                self._turns.release()
+TOO_MANY_REMEDY = "answer them, or add the host to `network.allow`"
+BY_A_PERSON = "a person's answer"
+Say = Callable[[HostDecision], None]
 
 
 class HostRules:
@@ -66,62 +36,37 @@ class HostRules:
     ) -> None:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._pens, self._commands = session, pens, commands
-        self._lock = threading.Lock()
-        """Of the counts: nobody has it who waits for an answer."""
-        self._asking: OrderedDict[str, _Command] = OrderedDict()
-        """By their tags."""
+        self._token = object()
+        """Tells its commands from those that have the same tags in another session of a keeper."""
 
-    def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
+    def open(
+        self, host: str, port: int | None, tag: str, may_ask: bool, say: Say
+    ) -> Callable[[], None] | None:
+        """Says what is decided, and does not wait. If that is ASK and a person may be asked, says later what
+        they answered; returns what withdraws the question."""
         if not tag:
-            return self._of_any_pen(host, port)
+            say(self._of_any_pen(host, port))
+            return None
+        decision, ruling = self._decided(host, port, tag)
+        say(ruling)
+        if decision is None or port is None or ruling.verdict is not Verdict.ASK or not may_ask:
+            return None
+        waiting = _WaitingConnection(self, host, port, tag, say)
+        waiting.put(decision)
+        return waiting.withdraw
+
+    def _decided(self, host: str, port: int | None, tag: str) -> tuple[Decision | None, HostDecision]:
+        """What holds now, with the decision that it comes from: there is none about Pinfold's own page."""
         if page := self._page_at(host, port):
-            return page
+            return None, page
         decision = self._decision(host, port, tag)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._session.desk.known(self._question(host, port, tag, decision))
-            return _answered(host, port, decision, ruling, known) if known else ruling
+            return decision, _answered(host, port, decision, known) if known else ruling
         # The page may be opened later, at a port that is let through now.
         files = (*self._session.settings_files, page_file(self._session.environ))
-        return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
-
-    def ask(
-        self, host: str, port: int, tag: str, ruling: HostDecision, withdrawn: threading.Event
-    ) -> HostDecision:
-        if page := self._page_at(host, port):
-            return page
-        command = self._command(tag)
-        with command.turn(withdrawn) as has_turn:
-            if not has_turn:
-                return ruling._replace(verdict=Verdict.DENY)
-            # An answer to a question before this one may have become a rule.
-            decision = self._decision(host, port, tag)
-            if decision.verdict is not Verdict.ASK:
-                return _ruling(decision)
-            if not self._may_ask(command):
-                settlement = Settlement(Answer.NO, ASKED_ENOUGH, SettlementOutcome.ASKED_ENOUGH)
-            else:
-                settlement = self._session.desk.ask(
-                    self._question(host, port, tag, decision), withdrawn.is_set
-                )
-                if settlement.outcome is SettlementOutcome.NOBODY:
-                    with self._lock:
-                        command.asked -= 1
-        return _answered(host, port, decision, ruling, settlement)
-
-    def _command(self, tag: str) -> _Command:
-        with self._lock:
-            command = self._asking.setdefault(tag, _Command())
-            if len(self._asking) > MOST_COMMANDS:
-                self._asking.popitem(last=False)
-            return command
-
-    def _may_ask(self, command: _Command) -> bool:
-        """Whether one more may be; it is counted then."""
-        with self._lock:
-            is_enough = command.asked >= MOST_ASKED
-            command.asked += not is_enough
-            return not is_enough
+        return decision, ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def _decision(self, host: str, port: int | None, tag: str) -> Decision:
         """By the settings as they are now: the policy of its pen without what they name no longer."""
@@ -165,24 +110,109 @@ class HostRules:
         )
 
 
+class _WaitingConnection:
+    """A connection that waits for an answer about its host."""
+
+    def __init__(self, rules: HostRules, host: str, port: int, tag: str, say: Say) -> None:
+        self._rules, self._host, self._port, self._tag, self._say = rules, host, port, tag, say
+        self._lock = allocate_lock()
+        self._is_withdrawn = False
+        self._withdraw: Callable[[], None] | None = None
+
+    def put(self, decision: Decision) -> None:
+        rules, question = self._rules, _HostQuestion(self._rules, self._host, self._port, self._tag, decision)
+        command = ("connect", rules._token, self._tag)
+        withdraw = rules._session.desk.calls.put(command, self._host, question, self._answered)
+        with self._lock:
+            self._withdraw = withdraw
+            is_withdrawn = self._is_withdrawn
+        if is_withdrawn:
+            withdraw()
+
+    def withdraw(self) -> None:
+        with self._lock:
+            self._is_withdrawn = True
+            withdraw = self._withdraw
+        if withdraw is not None:
+            withdraw()
+
+    def _answered(self, answer: "_PortAnswer") -> None:
+        if answer.port == self._port:
+            self._say(answer.ruling)
+            return
+        # Another port of the host: the answer may have settled this one too.
+        try:
+            decision, ruling = self._rules._decided(self._host, self._port, self._tag)
+            if decision is None or ruling.verdict is not Verdict.ASK:
+                self._say(ruling)
+            else:
+                self.put(decision)
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            self._say(_unanswered(error))
+
+
+class _PortAnswer(NamedTuple):
+    port: int
+    ruling: HostDecision
+
+
+class _HostQuestion:
+    """A connection that waits, as the broker asks about it."""
+
+    def __init__(self, rules: HostRules, host: str, port: int, tag: str, decision: Decision) -> None:
+        self._rules, self._host, self._port, self._tag, self._decision = rules, host, port, tag, decision
+
+    def known(self) -> _PortAnswer | None:
+        """An answer to a question before this one may have become a rule."""
+        decision, ruling = self._rules._decided(self._host, self._port, self._tag)
+        if decision is None or ruling.verdict is not Verdict.ASK:
+            return _PortAnswer(self._port, ruling)
+        self._decision = decision
+        return None
+
+    def ask(self, is_withdrawn: Callable[[], bool]) -> tuple[_PortAnswer | None, bool]:
+        question = self._rules._question(self._host, self._port, self._tag, self._decision)
+        settlement = self._rules._session.desk.ask(question, is_withdrawn)
+        if settlement.outcome is SettlementOutcome.WITHDRAWN:
+            return None, True
+        return self._answer(settlement), settlement.outcome is not SettlementOutcome.NOBODY
+
+    def denied(self, settlement: Settlement) -> _PortAnswer:
+        if settlement.outcome is SettlementOutcome.NOBODY:
+            return _PortAnswer(self._port, HostDecision(Verdict.DENY, settlement.by, remedy=TOO_MANY_REMEDY))
+        return self._answer(settlement)
+
+    def _answer(self, settlement: Settlement) -> _PortAnswer:
+        ruling = _answered(self._host, self._port, self._decision, settlement)
+        if ruling.verdict is Verdict.ALLOW:
+            ruling = ruling._replace(rule=BY_A_PERSON)
+        return _PortAnswer(self._port, ruling)
+
+    def failed(self, error: Exception) -> _PortAnswer:
+        return _PortAnswer(self._port, _unanswered(error))
+
+    def holds(self, answer: _PortAnswer) -> bool:  # noqa: ARG002
+        """What was answered is found by `HostRules` before it asks."""
+        return False
+
+
+def _unanswered(error: Exception) -> HostDecision:
+    return HostDecision(Verdict.DENY, f"no answer could be found: {error}")
+
+
 def _ruling(decision: Decision) -> HostDecision:
     reason = decision.reasons[0]
     rule = reason.rule if reason.step in LISTED else ""
     return HostDecision(reason.verdict, reason.message, rule, remedy=reason.remedy)
 
 
-def _answered(
-    host: str, port: int, decision: Decision, ruling: HostDecision, settlement: Settlement
-) -> HostDecision:
+def _answered(host: str, port: int, decision: Decision, settlement: Settlement) -> HostDecision:
+    ruling = _ruling(decision)
     if settlement.answer is Answer.NO:
-        reason = decision.reasons[0]
-        said = f"{reason.message}; {settlement.by}"
-        answered = "" if settlement.outcome is SettlementOutcome.NOBODY else settlement.by
         return ruling._replace(
             verdict=Verdict.DENY,
-            message=said,
-            answered=answered,
-            remedy=reason.remedy,
+            message=f"{ruling.message}; {settlement.by}",
+            answered="" if settlement.outcome is SettlementOutcome.NOBODY else settlement.by,
             asked_at=settlement.asked_at.value,
         )
     said = f"{host}:{port} was let through by {settlement.by}"
