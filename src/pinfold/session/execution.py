@@ -1,4 +1,4 @@
-"""One request to run something, as whoever asked holds it: under way, or refused."""
+"""One request to run something, as its caller holds it: under way, or refused."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from pinfold.sandbox.backend import CommandResult, RunningCommand
 from pinfold.session.result import Judged, Result, refusal_of
 
 Ended = Callable[["End"], object]
-"""Told as often as somebody hears of the end: a run has one, however many tell it."""
+"""Called each time that the end is noticed: a run has one end, however often it is told."""
 Explain = Callable[[tuple[Violation, ...]], tuple[tuple[Violation, ...], tuple[Violation, ...]]]
 """Refusals in full: all of them, for the journal, and those that are to be reported."""
 
@@ -42,7 +42,7 @@ class Need(Struct, frozen=True):
 
     question: PermissionNeeded
     begin: Callable[[Callable[[], bool]], "Execution"] | None
-    """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
+    """Asks for it, while it is not withdrawn, and starts the command again. None: there is no approver."""
 
 
 MOST_REFUSED = 64
@@ -55,8 +55,8 @@ Needs = Callable[[tuple[Violation, ...]], Need | None]
 
 
 class Execution:
-    """Take its `events` as they come, once, or `wait` for all of it. Output that `events` gave is kept by
-    whoever took it: `wait` tells only how the command ended then.
+    """Take its `events` as they come, once, or `wait` for all of it. Output that `events` gave is not kept:
+    `wait` tells only how the command ended then.
 
     A command that failed since it was refused what could not wait for a person is run again, once, if they
     grant what it needed: what comes then is the second run's, and so is the end.
@@ -86,9 +86,9 @@ class Execution:
         """The end of the output that `events` gave, where that may tell something."""
         self._is_cancelled = False
         self.needed: PermissionNeeded | None = None
-        """What it would have needed not to fail, once it has ended, where nobody could be asked for that."""
+        """What it would have needed not to fail, once it has ended, if there was no approver to ask."""
         self.violations: tuple[Violation, ...] = ()
-        """What it tried and was refused, once it has ended."""
+        """What it tried and was denied, once it has ended."""
 
     @property
     def refusal(self) -> str:
@@ -192,7 +192,7 @@ class Execution:
         return self._on_terminal().write(data)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tells its terminal, and whoever reads there, another size."""
+        """Tells its terminal, and the programs on it, another size."""
         self._on_terminal().resize(rows, columns)
 
     def _on_terminal(self) -> RunningCommand:
@@ -201,8 +201,8 @@ class Execution:
         return self._running
 
     def _tell_if_left(self) -> None:
-        """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
-        the process that this is a fork of. At Python's own end none is told."""
+        """Tells the end if the command ended with the caller that left it. Another caller may still follow
+        it, even in the process that this is a fork of. At Python's own end nothing is told."""
         if self._running and self._running.end and not sys.is_finalizing():
             self.tell_end()
 
@@ -223,7 +223,7 @@ class Execution:
         try:
             if self._explain and violations:
                 violations, self.violations = self._explain(violations)
-        finally:  # it has ended, whatever cannot be said about it
+        finally:  # it has ended, even if its denials cannot be explained
             if self._ended:
                 seconds = time.monotonic() - self._began
                 self._ended(

@@ -194,7 +194,7 @@ class Judge:
             return Script("")
         with self._lock:
             if self._parser is None and self._has_parsed:
-                # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+                # From the second line on, a parser is kept waiting: after two lines there will be more.
                 self._parser = shell.Parser(warm=True)
             self._has_parsed = True
             parser = self._parser

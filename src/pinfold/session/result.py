@@ -46,9 +46,9 @@ class Result(Struct, frozen=True):
     truncated: bool = False
     """Whether output beyond the cap was thrown away."""
     violations: tuple[Violation, ...] = ()
-    """What it tried and was refused, as far as the fence saw it and the settings want it reported."""
+    """What it tried and was denied, as far as the sandbox saw it and the settings want it reported."""
     needed: PermissionNeeded | None = None
-    """What it would have needed not to fail, where nobody could be asked for that: see `Session.retry`."""
+    """What it would have needed not to fail, if there was no approver to ask: see `Session.retry`."""
     left_running: tuple[str, ...] = ()
     """What earlier commands have left running in the session under other rules, a line each: told once, with
     the first command under these."""

@@ -79,8 +79,8 @@ class Retries:
         return Need(question, None)
 
     def run(self, question: PermissionNeeded, answer: Answer) -> Execution:
-        """The second run of a command for which there was nobody to ask: by the question as it was left,
-        which is all that counts of the one that comes back."""
+        """The second run of a command for which there was no approver. It is judged by the question as it was
+        left; of the question that comes back, only the id counts."""
         with self._lock:
             found = self._kept.pop(question.request_id, None)
         if found is None:
@@ -114,7 +114,7 @@ def needed(violations: Sequence[Violation], anybody: bool) -> SandboxPolicy | No
 
 
 def told(decision: Decision, violations: Sequence[Violation]) -> Decision:
-    """The same decision, with why it is asked."""
+    """The decision with one more reason: why it is asked."""
     more = f" and {len(violations) - 1} more" if len(violations) > 1 else ""
     first = " ".join((violations[0].operation, violations[0].path))
     said = f"it failed: it was refused `{first}`{more}, and would be run again with leave for that"

@@ -62,7 +62,7 @@ class CommandQuestions:
             return now.decision
 
         decision, answer = settled(judged.decision, lambda _: self._ask(judged, is_withdrawn), again)
-        # A denial is nobody's answer.
+        # A denial is no person's answer.
         answer = None if decision.verdict is Verdict.DENY else answer
         return replace(now, decision=decision, settlement=answer)
 

@@ -70,13 +70,13 @@ def start(
         )
         ledger.began(entry, execution.tell_end)
     except BaseException:
-        running.cancel()  # nobody will have it
+        running.cancel()  # no caller will have it
         raise
     return execution
 
 
 def _variables(command: RunCommand, given: Given, cwd: str, context: Context) -> dict[str, str]:
-    """What commands are given whatever their environment is: the line was judged with it.
+    """What commands are given in any environment: the line was judged with it.
 
     A shell believes the `PWD` that it is given, and `cd ..` leads up from there, links included. Without a
     `HOME`, `$HOME/x` would be `/x`.

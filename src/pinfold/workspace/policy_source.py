@@ -280,7 +280,7 @@ class PolicySource:
 
 def _hiding_files(settings: Settings) -> tuple[str, ...]:
     """The names of ignore files that are not in the list of protected names: an agent must not choose what is
-    hidden from it, whatever the file is called."""
+    hidden from it, by any file."""
     listed = FilesystemSettings().ignore_files
     return tuple(name for name in settings.filesystem.ignore_files if name not in listed)
 

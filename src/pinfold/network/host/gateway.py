@@ -189,7 +189,7 @@ class Gateway:
             self._begin_gate()
         except ConfinementError as error:
             self._give_up(str(error))
-        except Exception as error:  # noqa: BLE001  (whatever it was, nobody is left waiting for a gate)
+        except Exception as error:  # noqa: BLE001  (no program is left waiting for a gate)
             self._give_up(f"the gate could not be started: {error}")
         self._drop_faces()
 
@@ -236,7 +236,7 @@ class Gateway:
     # What the gate tells
 
     def _record(self, outcome: "ConnectionOutcome") -> None:
-        """Every connection is told; one like another only once more when it is the second, fourth, eighth."""
+        """Journals every connection; of those like another, the second, fourth, eighth and so on."""
         if self._is_closed:
             return
         if outcome.verdict is not Verdict.ALLOW:

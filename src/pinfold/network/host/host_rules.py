@@ -1,6 +1,6 @@
 """Whether a command may reach a host: by the rules, by an answer that is known, or by asking a person.
 
-INVARIANT: Pinfold's own page, where a person answers, is out of reach whatever the rules say.
+INVARIANT: no rule opens Pinfold's own page, where a person answers.
 
 Connections of a command to a host are one question to the broker, which bounds how much a command asks. A
 connection to another port of the host waits for that answer too, and is then judged anew.
@@ -77,7 +77,7 @@ class HostRules:
         return check_host(host, port, settings, current_reach(pen, settings))
 
     def _page_at(self, host: str, port: int | None) -> HostDecision | None:
-        """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
+        """The refusal if a person answers there: no rule opens that to what runs inside."""
         if port is None or not is_same(host, LOOPBACK):
             return None
         said, where = page_at(self._session.environ, port), f"{host}:{port}"
