@@ -10,7 +10,7 @@ from stat import S_IMODE
 from typing import TYPE_CHECKING, Protocol
 
 from pinfold.approval.wording import DONE
-from pinfold.audit.repeats import Repeats
+from pinfold.audit.journal import Repeats
 from pinfold.model.codes import ViolationCode
 from pinfold.model.context import Context
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict

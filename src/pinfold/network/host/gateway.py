@@ -17,14 +17,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pinfold.audit.repeats import Repeats
+from pinfold.audit.journal import Repeats
 from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.network.host.connecting_session import ConnectingSession
-from pinfold.network.host.publish import Publishing
 from pinfold.policy.network_scope import PenReach, allows_network, lent_ports
 from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.poll_set import PollSet
@@ -32,6 +30,8 @@ from pinfold.sandbox.threads import begin_thread
 from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:
+    from pinfold.network.host.connecting_session import ConnectingSession
+    from pinfold.network.host.publish import Publishing
     from pinfold.network.host_decision import ConnectionOutcome
     from pinfold.network.session_link import Line
     from pinfold.sandbox.gate_process import GateProcess
@@ -53,7 +53,7 @@ MOST_COMMANDS = 4096
 class Gateway:
     """May be used from any thread."""
 
-    def __init__(self, session: ConnectingSession) -> None:
+    def __init__(self, session: "ConnectingSession") -> None:
         self._session = session
         self._lock = threading.Lock()
         self._pens: dict[str, PenReach] = {}
@@ -66,7 +66,8 @@ class Gateway:
         self._gatehouse: GateProcess | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
-        self._publishing = Publishing(session, self._add, self._withdraw)
+        self._publishing: Publishing | None = None
+        """There once a port is published."""
 
     # What the sandbox tells
 
@@ -91,6 +92,11 @@ class Gateway:
         self._add(RESOLVER, resolver)
 
     def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
+        if self._publishing is None:
+            from pinfold.network.host.publish import Publishing
+
+            with self._lock:
+                self._publishing = self._publishing or Publishing(self._session, self._add, self._withdraw)
         self._publishing.publish(ports, reach)
 
     def began(self, pen: str, tag: int, request: StartRequest) -> None:
@@ -109,7 +115,8 @@ class Gateway:
         with self._lock:
             if self._line and not self._is_over:
                 self._line.forget()
-        self._publishing.change()
+        if self._publishing is not None:
+            self._publishing.change()
 
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
@@ -214,12 +221,17 @@ class Gateway:
             hosts.open,
             self._record,
             self._ended,
-            self._publishing.lead_in,
+            self._lead_in,
         )
         upstream = choose(self._session.settings.network.proxy, self._session.environ)
         self._line.start(upstream=upstream, names=names_file(self._session.environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
+
+    def _lead_in(self, port: int) -> socket:
+        if self._publishing is None:
+            raise PermissionError(f"port {port} is not published")
+        return self._publishing.lead_in(port)
 
     def _drop_faces(self) -> None:
         """From here on they are the gate's alone: they end with it."""

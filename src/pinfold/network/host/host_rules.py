@@ -9,18 +9,20 @@ connection to another port of the host waits for that answer too, and is then ju
 import os
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pinfold.approval.choices import choices_of, host_rules
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement, SettlementOutcome
-from pinfold.network.host.connecting_session import ConnectingSession
 from pinfold.network.host_decision import HostDecision
 from pinfold.policy.connect import check_host
 from pinfold.policy.network_scope import LOOPBACK, PenReach, current_reach
 from pinfold.sandbox.backend import StartRequest
 from pinfold.state.web_page import page_at, page_file
+
+if TYPE_CHECKING:
+    from pinfold.network.host.connecting_session import ConnectingSession
 
 LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
 TOO_MANY_REMEDY = "answer them, or add the host to `network.allow`"
@@ -32,7 +34,7 @@ class HostRules:
     """May be used from any thread."""
 
     def __init__(
-        self, session: ConnectingSession, pens: Mapping[str, PenReach], commands: Mapping[str, StartRequest]
+        self, session: "ConnectingSession", pens: Mapping[str, PenReach], commands: Mapping[str, StartRequest]
     ) -> None:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._pens, self._commands = session, pens, commands

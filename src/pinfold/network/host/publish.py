@@ -8,9 +8,12 @@ import os
 from _socket import socket
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pinfold.model.settings import Control
-from pinfold.network.host.connecting_session import ConnectingSession
+
+if TYPE_CHECKING:
+    from pinfold.network.host.connecting_session import ConnectingSession
 
 
 class Publishing:
@@ -18,7 +21,7 @@ class Publishing:
 
     def __init__(
         self,
-        session: ConnectingSession,
+        session: "ConnectingSession",
         add: Callable[[str, socket], None],
         drop: Callable[[Iterable[str]], None],
     ) -> None:
