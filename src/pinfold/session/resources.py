@@ -18,6 +18,7 @@ from _thread import allocate_lock
 from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.model.context import Context
@@ -388,7 +389,7 @@ class Resources:
 
                 self.elevation = self.elevation or Elevations(self)
                 agent = self.environ.get("SSH_AUTH_SOCK", "")
-                self._fences = Fences(self.judge, agent, lambda: Gateway(self), self.elevation)
+                self._fences = Fences(self.judge, agent, partial(Gateway, self), self.elevation)
                 self.made.catch_up = self._fences.catch_up
             return self._fences
 
