@@ -182,12 +182,13 @@ class CallQuestions:
                     answer = self._answer(asker, shared) if answer is None else answer
             except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
                 answer = shared.question.failed(error)
+            lasts = answer is not None and self._lasts(shared.question, answer)
             with self._lock:
                 waiting = list(shared.waiting.values())
                 if answer is None and waiting:
                     continue  # another call has come since
                 shared.waiting.clear()
-                if answer is not None and shared.question.holds(answer):
+                if lasts:
                     shared.answer = answer
                     self._waiting.remove(command)
                 else:
@@ -211,6 +212,13 @@ class CallQuestions:
             with self._lock:
                 asker.asked -= 1
         return answer
+
+    @staticmethod
+    def _lasts(question: CallQuestion[A], answer: A) -> bool:
+        try:
+            return question.holds(answer)
+        except Exception:  # noqa: BLE001  (it is asked for anew, and those that wait get their answer)
+            return False
 
     def _is_waited_for(self, shared: _SharedQuestion[Any]) -> bool:
         with self._lock:
