@@ -85,9 +85,14 @@ class World:
     async def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
         return self._rules(host, port)
 
-    async def ask(self, host: str, port: int, tag: str, ruling: HostDecision) -> HostDecision:
+    async def open(
+        self, host: str, port: int, tag: str
+    ) -> tuple[HostDecision, "asyncio.Future[HostDecision] | None"]:
+        ruling = await self.decide(host, port, tag)
+        if ruling.verdict is not Verdict.ASK:
+            return ruling, None
         self.asked.append((host, port, tag))
-        return await self.answer(host, port)
+        return ruling, asyncio.ensure_future(self.answer(host, port))
 
     async def look_up(self, name: str) -> Sequence[str]:
         self.looked_up.append(name)
@@ -98,7 +103,7 @@ class World:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["World"]:
         self.gate = Gate(
-            self.decide, self.ask, self.records.append, self.look_up, limits=self.limits,
+            self.decide, self.open, self.records.append, self.look_up, limits=self.limits,
             upstream=self.upstream, local=self.local, is_own=lambda address: address in self.own,
         )  # fmt: skip
         listener = listening()

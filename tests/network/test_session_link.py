@@ -9,9 +9,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from errno import ECONNREFUSED
 from pathlib import Path
 from resource import RLIMIT_NOFILE, setrlimit
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pinfold.approval.broker import MOST_WAITING, TOO_MANY, Desk
 from pinfold.model.decision import Verdict
 from pinfold.model.fair_share import fair_share
 from pinfold.model.gate_protocol import (
@@ -25,10 +28,15 @@ from pinfold.model.gate_protocol import (
     GateRequest,
     parse_answer,
 )
+from pinfold.model.permission import MOST_OPEN, Answer, PermissionNeeded
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
+from pinfold.network.host.host_rules import HostRules
 from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.limits import EACH, SPARE
 from pinfold.network.link_messages import RESOLVER
-from pinfold.network.session_link import MOST_ASKING, TOO_MANY, Line
+from pinfold.network.session_link import Line, Open
+from pinfold.policy.network_scope import PenReach
 from tests.network.test_dns import EXAMPLE, query
 from tests.patience import PATIENCE, wait_until
 
@@ -82,9 +90,37 @@ def nobody(*_: object) -> HostDecision:
     raise LookupError("there is nobody to ask")
 
 
+def asking(decide: Decide, ask: Ask) -> Open:
+    """Asks on a thread for each question."""
+
+    def opened(
+        host: str, port: int | None, tag: str, may_ask: bool, say: Callable[[HostDecision], None]
+    ) -> Callable[[], None] | None:
+        ruling = decide(host, port, tag)
+        say(ruling)
+        if ruling.verdict is not Verdict.ASK or port is None or not may_ask:
+            return None
+        withdrawn = threading.Event()
+
+        def answer(port: int) -> None:
+            try:
+                said = ask(host, port, tag, ruling, withdrawn)
+            except LookupError as error:
+                said = HostDecision(Verdict.DENY, f"{error}")
+            say(said)
+
+        threading.Thread(target=answer, args=(port,), daemon=True).start()
+        return withdrawn.set
+
+    return opened
+
+
 @contextmanager
 def session(
-    decide: Decide = only_localhost, ask: Ask = nobody, descriptors: int | None = None
+    decide: Decide = only_localhost,
+    ask: Ask = nobody,
+    descriptors: int | None = None,
+    opens: Open | None = None,
 ) -> Iterator[Session]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -103,7 +139,7 @@ def session(
         found[0].records.append(outcome)
         found[0].recorded.release()
 
-    line = Line(ours, decide, ask, record, lambda: found[0].ended.set())
+    line = Line(ours, opens or asking(decide, ask), record, lambda: found[0].ended.set())
     found.append(Session(line, process, warden, names.getsockname()[1]))
     line.start()
     with pen, names:
@@ -336,25 +372,6 @@ def test_a_session_that_fails_to_answer_is_a_no(fault: str) -> None:
         assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
 
 
-def test_a_question_that_finds_no_thread_is_a_no_and_others_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = threading.Thread.start
-
-    def fail(thread: threading.Thread) -> None:
-        if thread.name == "pinfold-ask":
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    def decide(host: str, _: int | None, __: str) -> HostDecision:
-        return NAMED if host == "localhost" else HostDecision(Verdict.ASK, "it is not in `network.allow`")
-
-    monkeypatch.setattr(threading.Thread, "start", fail)
-    with echo() as port, session(decide) as world:
-        with world.tunnel("a.test", 443) as client:
-            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
-        with world.tunnel("localhost", port) as client:
-            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
-
-
 def test_gate_death_closes() -> None:
     """Killed, the gate takes every way with it; nothing opens instead."""
     with echo() as port, session() as world, world.tunnel("localhost", port) as client:
@@ -389,31 +406,35 @@ def test_it_raises_its_own_limit_of_descriptors() -> None:
 
 
 def test_many_hosts_at_once_make_few_threads() -> None:
-    """Those that nobody can be asked about are refused with a reason, and others' questions have room."""
-    answer, threads = threading.Event(), set[str]()
+    """What is too much is refused with a reason, and others' questions have room."""
+    go, asked = threading.Event(), set[str]()
 
-    def ask(host: str, *_: object) -> HostDecision:
-        threads.add(threading.current_thread().name + str(threading.get_ident()))
-        answer.wait()  # the test says when, or pytest's own limit ends it
-        return NO
+    def person(question: PermissionNeeded) -> Answer:
+        asked.add(question.host)
+        go.wait()  # the test says when, or pytest's own limit ends it
+        return Answer.NO
 
-    def decide(host: str, _: int | None, __: str) -> HostDecision:
-        return HostDecision(Verdict.ASK, "nobody has said anything about it")
-
-    most = fair_share(MOST_ASKING, 0)
+    desk = Desk([person])
+    settings = Settings(network=NetworkSettings(access=NetworkAccess.ASK))
+    stub: Any = SimpleNamespace(id="s", environ={}, settings=settings, settings_files=(), desk=desk)
+    rules = HostRules(stub, {"7": PenReach(SandboxPolicy(), ())}, {})
+    most, before = fair_share(MOST_WAITING, 0), threading.active_count()
     wanted = most + 300
-    with session(decide, ask) as world:
+    with session(opens=rules.open) as world:
         for number in range(wanted):
             world.say(GateRequest(OPEN, number, 1, 443, f"h{number}.test"))
         refused = [parse_answer(world.warden.recv(LONGEST)) for _ in range(wanted - most)]
-        assert {each.message for each in refused} == {TOO_MANY}
+        assert {each.message for each in refused} == {TOO_MANY.by}
         world.say(GateRequest(OPEN, wanted, 2, 443, "other.test"))
-        wait_until(lambda: len(threads) == most + 1)
-        assert len(threads) <= MOST_ASKING
-        answer.set()
+        wait_until(lambda: "other.test" in asked)
+        assert len(asked) == MOST_OPEN + 1
+        # For each open question one thread, and its approver's; and the link's own.
+        assert threading.active_count() - before <= 2 * (MOST_OPEN + 1) + 1
+        go.set()
         rest = [parse_answer(world.warden.recv(LONGEST)) for _ in range(most + 1)]
-        assert TOO_MANY not in {each.message for each in rest}
+        assert TOO_MANY.by not in {each.message for each in rest}
         assert {each.number for each in (*refused, *rest)} == set(range(wanted + 1))
+    desk.calls.close()
 
 
 def test_connections_leave_a_gate_descriptors() -> None:

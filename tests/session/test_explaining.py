@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from pinfold.model.codes import ViolationCode
+from pinfold.model.context import Context
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.request import RunCommand
 from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
 from pinfold.session.execution import Explanations, _may_write
+from pinfold.session.result import Judged
 
 
 def test_what_is_taken_away_meanwhile_is_nobodys_to_write(
@@ -51,8 +54,8 @@ def test_a_commit_in_a_linked_worktree_waits_for_gits_writes(tmp_path: Path) -> 
     )
     beside = Violation("open", f"{main}/x", "", "it lies outside", "touch", 8, True, ViolationCode.OUTSIDE)
     decision = Decision(Verdict.ALLOW, (), sandboxed=True, policy=policy)
-    every, _ = Explanations().explained(
-        (lock, beside), Settings(), (str(linked),), "git commit", decision, "/h", tuple
-    )
+    context = Context(Settings(), policy, (str(linked),), "/h", str(linked), "", tuple)
+    judged = Judged(RunCommand("git commit"), str(linked), context, decision)
+    every, _ = Explanations().explained((lock, beside), judged)
     assert [each.is_git_writes for each in every] == [True, False]
     assert every[0].remedy == "set `filesystem.git_writes = true`"

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 import pinfold
-from pinfold.model.decision import Verdict
+from pinfold.model.context import Context
+from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import PolicyError
-from pinfold.model.request import ReadFile, RunCommand, WriteFile
-from pinfold.session import Session
+from pinfold.model.permission import Answer
+from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
+from pinfold.session import Session, start
+from pinfold.session.execution import Execution
+from pinfold.session.judge import Judge
+from pinfold.session.result import Judged
 from pinfold.workspace.ignore_files import IgnoreFiles
+from pinfold.workspace.policy_source import PolicySource
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 UNFENCED: dict[str, Any] = {
@@ -122,9 +128,42 @@ def test_of_new_projects_the_law_holds_for_who_was_judged_before(tmp_path: Path)
     (tmp_path / ".pinfoldignore").write_text("a\n")
     settings: dict[str, Any] = {"environment": {"set": {"X": "1"}}, "limits": {"output": "1MB"}}
     judge = session(tmp_path).supposing(settings)
-    assert judge.law.last_settings.environment_set == {"X": "1"}
-    assert judge.law.last_policy.limits.output == 1_000_000
-    assert judge.judged_again(ReadFile("a")).verdict is DENY
+    context = judge.now()
+    assert context.settings.environment_set == {"X": "1"}
+    assert context.policy.limits.output == 1_000_000
+    assert judge.judged_again(ReadFile("a"), context).verdict is DENY
+
+
+def test_every_stage_of_a_request_has_one_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken when the request comes, and anew after a person has answered."""
+    taken, judged, explained = list[Context](), list[Context](), list[Context]()
+    now, decided = PolicySource.now, Judge.decided
+
+    def noted(source: PolicySource, cwd: str, sandbox_trouble: str) -> Context:
+        taken.append(now(source, cwd, sandbox_trouble))
+        return taken[-1]
+
+    def used(judge: Judge, request: Request, context: Context) -> Decision:
+        judged.append(context)
+        return decided(judge, request, context)
+
+    def started(_entry: int, about: Judged, *_: object) -> Execution:
+        explained.append(about.context)
+        return Execution(about.decision, about.settlement)
+
+    monkeypatch.setattr(PolicySource, "now", noted)
+    monkeypatch.setattr(Judge, "decided", used)
+    monkeypatch.setattr(start, "start", started)
+    with session(tmp_path) as allowed:
+        allowed.start("cat a")
+    assert len(taken) == 1 and judged == taken == explained
+    for each in (taken, judged, explained):
+        each.clear()
+
+    with Session([tmp_path], settings=UNFENCED, approvers=[lambda _: Answer.ONCE]) as asked:
+        asked.start("mkdir a")
+    assert judged[0] is taken[0] and len(judged) == 2
+    assert explained == judged[1:] and judged[1] is not judged[0]
 
 
 def test_ignore_files_hide(tmp_path: Path) -> None:
@@ -337,7 +376,7 @@ def test_asyncio_hosts_give_the_same_arguments() -> None:
 
 def test_a_tmp_that_commands_do_not_see_is_told(tmp_path: Path) -> None:
     def told(filesystem: dict[str, Any]) -> str:
-        return "\n".join(session(tmp_path).supposing({"filesystem": filesystem}).law.notices)
+        return "\n".join(session(tmp_path).supposing({"filesystem": filesystem}).source.notices)
 
     assert "/tmp is not shown: commands have one of their own" in told({"read": ["/tmp", "/tmp/x"]})
     assert told({"read": ["/tmp/x"]}) == told({"read": ["/tmp"], "tmp": "shared"}) == ""

@@ -1,19 +1,26 @@
-"""The desk: where every question of a session is put, whoever has it, and where answers are remembered.
+"""The broker: where every question of a session is put, and where answers are remembered.
 
-INVARIANT: nobody is asked twice for the same thing. Within one run of a command any answer is final, "no"
-included; an answer for the session, or for always, holds until it expires, is revoked, or what it stood on
-changes. Whoever asks what is being asked already waits for that answer.
+INVARIANT: a person is not asked twice for the same thing. Within one run of a command any answer is final,
+"no" included. An answer for the session, or for always, holds until it expires, is revoked, or loses what it
+depends on. A question that is being asked already is not asked again: both get its answer.
 
-A yes for one run ends with it. What the run has left behind is asked about for each thing that it wants; of
-the run's "no" it hears as before.
+A yes for one run ends with it. What the run has left behind is asked about for each thing that it wants; the
+run's "no" still holds for it.
+
+`ask` waits for the answer. A command's question about a call that waits is `put`, which returns at once:
+
+- Like questions of a command are one, and its answer goes to all that wait for it.
+- A command has `MOST_OPEN` questions open at a time; the others wait their turn. It is denied what it asks
+  beyond `MOST_ASKED` questions, and what would be more than its share of `MOST_WAITING`.
+- A question that nothing waits for any more is withdrawn.
 """
 
 import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
 from time import time
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,8 +30,12 @@ from pinfold.approval.store import Store
 from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.digest import digest
 from pinfold.model.errors import PinfoldError
+from pinfold.model.fair_share import has_room
 from pinfold.model.permission import (
+    ASKED_ENOUGH,
     LASTING,
+    MOST_ASKED,
+    MOST_OPEN,
     Answer,
     Capability,
     PermissionNeeded,
@@ -32,15 +43,190 @@ from pinfold.model.permission import (
     SettlementOutcome,
 )
 from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.threads import Workers
 
+MOST_WAITING = 256
+"""Questions about calls that wait, of all commands together, each with a thread while it is open."""
+MOST_COMMANDS = 1024
+"""Of how many commands it is known what they have asked."""
+ENOUGH = Settlement(Answer.NO, ASKED_ENOUGH, SettlementOutcome.ASKED_ENOUGH)
+TOO_MANY = Settlement(Answer.NO, "too many questions are waiting already", SettlementOutcome.NOBODY)
 MOST_FINAL = 10_000
 """Answers kept for runs: of those before it, the runs are long over."""
 
 LEFT = Reason(StepCode.LEFT, "the command has ended: this is something it left running", Verdict.ASK)
 
 
+A = TypeVar("A")
+
+
+class CallQuestion(Protocol[A]):
+    """A question about a call that waits, and what its answers are: of the file system, or of the network."""
+
+    def known(self) -> A | None:
+        """The answer, if there is no need to ask any more: called if it had to wait its turn."""
+
+    def ask(self, is_withdrawn: Callable[[], bool]) -> tuple[A | None, bool]:
+        """Asks, for as long as a person takes: the answer, and whether a person could be asked. The answer is
+        None if the question was withdrawn."""
+
+    def denied(self, settlement: Settlement) -> A:
+        """The answer if nobody is to be asked."""
+
+    def failed(self, error: Exception) -> A:
+        """The answer if it could not be asked."""
+
+    def holds(self, answer: A) -> bool:
+        """Whether the answer also holds for a like call that comes now."""
+
+
+class _SharedQuestion(Generic[A]):
+    """A question, and every call that waits for its answer."""
+
+    def __init__(self, key: Hashable, question: CallQuestion[A]) -> None:
+        self.key, self.question = key, question
+        self.waiting: dict[object, Callable[[A], None]] = {}
+        self.answer: A | None = None
+
+
+class _Asker:
+    """What a command has asked."""
+
+    def __init__(self) -> None:
+        self.questions: dict[Hashable, _SharedQuestion[Any]] = {}
+        """By what they are about: those that are open or wait their turn, and those that have an answer."""
+        self.asked = self.open = 0
+        self.queue: deque[_SharedQuestion[Any]] = deque()
+
+
+class CallQuestions:
+    """Questions about calls that wait: joined, bounded and withdrawn. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Of all below; never held while asking or answering."""
+        self._askers: OrderedDict[Hashable, _Asker] = OrderedDict()
+        self._waiting: list[Hashable] = []
+        """The command of each question that is open or waits its turn."""
+        self._workers = Workers("asking", MOST_WAITING)
+
+    def put(
+        self, command: Hashable, key: Hashable, question: CallQuestion[A], answered: Callable[[A], None]
+    ) -> Callable[[], None]:
+        """Asks, unless a like question of the command is open or has an answer. `answered` gets the answer,
+        on any thread. Returns what withdraws the call. Raises RuntimeError if there is no thread to ask."""
+        me = object()
+        with self._lock:
+            asker = self._asker(command)
+            shared = asker.questions.get(key)
+            answer = shared.answer if shared else None
+            if shared and answer is not None and not shared.question.holds(answer):
+                shared = answer = None
+            if answer is None and shared is None:
+                if not has_room(self._waiting, command, MOST_WAITING):
+                    answer = question.denied(TOO_MANY)
+                else:
+                    shared = asker.questions[key] = _SharedQuestion(key, question)
+                    self._waiting.append(command)
+                    self._start(command, asker, shared, is_late=False)
+            if answer is None and shared is not None:
+                shared.waiting[me] = answered
+        if answer is not None:
+            answered(answer)
+            return lambda: None
+        return lambda: self._withdraw(shared, me)
+
+    def close(self) -> None:
+        self._workers.close()
+
+    def _withdraw(self, shared: "_SharedQuestion[Any] | None", me: object) -> None:
+        with self._lock:
+            if shared is not None:
+                shared.waiting.pop(me, None)
+
+    def _asker(self, command: Hashable) -> _Asker:
+        """Preconditions: the lock is held."""
+        if command not in self._askers:
+            done = (other for other, each in self._askers.items() if not each.open)
+            if len(self._askers) >= MOST_COMMANDS and (first := next(done, None)) is not None:
+                del self._askers[first]
+            self._askers[command] = _Asker()
+        return self._askers[command]
+
+    def _start(
+        self, command: Hashable, asker: _Asker, shared: _SharedQuestion[Any], *, is_late: bool
+    ) -> None:
+        """Preconditions: the lock is held."""
+        if asker.open >= MOST_OPEN:
+            asker.queue.append(shared)
+            return
+        try:
+            self._workers.give(lambda: self._ask(command, asker, shared, is_late))
+        except RuntimeError:
+            self._drop(command, asker, shared)
+            raise
+        asker.open += 1
+
+    def _drop(self, command: Hashable, asker: _Asker, shared: _SharedQuestion[Any]) -> None:
+        """Preconditions: the lock is held."""
+        self._waiting.remove(command)
+        if asker.questions.get(shared.key) is shared:
+            del asker.questions[shared.key]
+
+    def _ask(self, command: Hashable, asker: _Asker, shared: _SharedQuestion[A], is_late: bool) -> None:
+        answer: A | None = None
+        while True:
+            try:
+                if self._is_waited_for(shared):
+                    answer = shared.question.known() if is_late else None
+                    answer = self._answer(asker, shared) if answer is None else answer
+            except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
+                answer = shared.question.failed(error)
+            lasts = answer is not None and self._lasts(shared.question, answer)
+            with self._lock:
+                waiting = list(shared.waiting.values())
+                if answer is None and waiting:
+                    continue  # another call has come since
+                shared.waiting.clear()
+                if lasts:
+                    shared.answer = answer
+                    self._waiting.remove(command)
+                else:
+                    self._drop(command, asker, shared)
+                asker.open -= 1
+                if asker.queue:
+                    self._start(command, asker, asker.queue.popleft(), is_late=True)
+                break
+        for answered in waiting:
+            if answer is not None:
+                answered(answer)
+
+    def _answer(self, asker: _Asker, shared: _SharedQuestion[A]) -> A | None:
+        question = shared.question
+        with self._lock:
+            if asker.asked >= MOST_ASKED:
+                return question.denied(ENOUGH)
+            asker.asked += 1
+        answer, has_asked = question.ask(lambda: not self._is_waited_for(shared))
+        if not has_asked:
+            with self._lock:
+                asker.asked -= 1
+        return answer
+
+    @staticmethod
+    def _lasts(question: CallQuestion[A], answer: A) -> bool:
+        try:
+            return question.holds(answer)
+        except Exception:  # noqa: BLE001  (it is asked for anew, and those that wait get their answer)
+            return False
+
+    def _is_waited_for(self, shared: _SharedQuestion[Any]) -> bool:
+        with self._lock:
+            return bool(shared.waiting)
+
+
 class Footing(Protocol):
-    """What answers stand on, as the session knows it."""
+    """What answers depend on, as the session knows it."""
 
     def fingerprint(self) -> str:
         """Of the settings in force, and the administrator's cap."""
@@ -63,7 +249,7 @@ class Footing(Protocol):
 
 
 class _Bare:
-    """No session, no settings: answers stand on the question alone."""
+    """No session, no settings: answers depend on the question alone."""
 
     file = ""
 
@@ -108,6 +294,7 @@ class Desk:
         """Answers that are not stored, or could not be."""
         self._open: dict[Subject, threading.Event] = {}
         self._troubles: dict[str, None] = {}
+        self.calls = CallQuestions()
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -120,7 +307,7 @@ class Desk:
         return bool(self._footing.file)
 
     def stands_on(self) -> str:
-        """What answers stand on now: one that was given on something else holds no more."""
+        """What answers depend on now: one that was given under another fingerprint holds no more."""
         return self._footing.fingerprint()
 
     def is_over(self, run: str) -> bool:
@@ -128,7 +315,7 @@ class Desk:
         return bool(run) and not self._footing.is_under_way(run)
 
     def ask(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool] = lambda: False) -> Settlement:
-        """The answer that holds; a person is asked if there is none yet, and while anybody waits for it."""
+        """The answer that holds; a person is asked if there is none yet, for as long as it is waited for."""
         subject = self._subject(question)
         while True:
             with self._lock:
@@ -155,7 +342,7 @@ class Desk:
                 self._open.pop(subject).set()
 
     def known(self, question: PermissionNeeded) -> Settlement | None:
-        """The answer that holds, if there is one; nobody is asked."""
+        """The answer that holds, if there is one, without asking."""
         subject = self._subject(question)
         with self._lock:
             return self._known(question, subject)

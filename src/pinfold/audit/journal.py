@@ -14,7 +14,8 @@ number is a row's name, so a row that is there twice counts once.
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import asdict
@@ -32,6 +33,12 @@ FORGOTTEN = "forgotten"
 """The kind of row that records which rows were deleted to keep the journal within its size."""
 ELSEWHERE = "free disk space, make its directory writable, or name another one in XDG_STATE_HOME"
 """The remedy if the journal cannot be written."""
+MOST_OF_ONE = 256
+"""Different things of one command that are counted apart; all further ones are one."""
+MOST_OF_NONE = 4096
+"""Of those without a known command, in a session."""
+MOST_COMMANDS = 1024
+REST = object()
 JournalRow = tuple[str, str, Mapping[str, object], int | None]
 """Session, kind, data, and what it is about."""
 
@@ -158,3 +165,29 @@ def _require_table(path: str) -> None:
             raise OSError("file is not a database")
     finally:
         os.close(file)
+
+
+class Repeats:
+    """Which connections and questions of a command are journaled: each new one, and some repeats.
+
+    A command connects and asks as often as it likes, so it must not choose how many rows that takes.
+
+    Precondition: one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[str, dict[Hashable, int]] = OrderedDict()
+
+    def count(self, tag: str, what: Hashable, is_grant: bool = False) -> int:
+        """How often it happened with this time, where that is to be written down; else 0. Each new grant is:
+        a person gives no more than so many."""
+        counts = self._counts.setdefault(tag, {})
+        self._counts.move_to_end(tag)
+        if len(self._counts) > MOST_COMMANDS:
+            self._counts.popitem(last=False)
+        if what not in counts and len(counts) >= (MOST_OF_ONE if tag else MOST_OF_NONE):
+            if is_grant:
+                return 1
+            what = REST
+        times = counts[what] = counts.get(what, 0) + 1
+        return 0 if times & times - 1 else times

@@ -21,8 +21,7 @@ from pinfold.network.connection import GateConnection, set_option
 from pinfold.network.dial import Dialer
 from pinfold.network.dns_lookup import LookUp
 from pinfold.network.fake_ips import FakeAddresses
-from pinfold.network.host_decision import Ask, Decide, Known, Record
-from pinfold.network.host_questions import Questions
+from pinfold.network.host_decision import Decide, Known, OpenHost, Record
 from pinfold.network.http_heads import refusal_page
 from pinfold.network.limits import LOOK, Buffers, GateLimits, end_heaviest
 from pinfold.network.open_connection import ConnectionOpener
@@ -32,6 +31,7 @@ from pinfold.network.proxy_face import IdleClient, ProxyFace
 from pinfold.network.refusal import Malformed, Refusal, RefusalKind
 from pinfold.network.relay import SocketPump
 from pinfold.network.resolver import Resolver
+from pinfold.network.session_rules import SessionRules
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
 from pinfold.network.wildcard_budget import WildcardBudget
@@ -50,7 +50,7 @@ class Gate:
     def __init__(
         self,
         decide: Decide,
-        ask: Ask,
+        open: OpenHost,
         record: Record,
         look_up: LookUp,
         *,
@@ -62,11 +62,11 @@ class Gate:
         wildcard_budget: WildcardBudget | None = None,
     ) -> None:
         self._record, self._limits = record, limits
-        questions = Questions(decide, ask, limits)
-        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream, wildcard_budget)
+        rules = SessionRules(decide, open, limits)
+        self._dialer = dialer = Dialer(rules.decide, look_up, is_own, limits, upstream, wildcard_budget)
         self.fake_addresses = FakeAddresses()
-        self.resolver = Resolver(questions.decide, record, self.fake_addresses, local or {})
-        self._opener = ConnectionOpener(questions, dialer, self.fake_addresses, local or {}, known)
+        self.resolver = Resolver(rules.decide, record, self.fake_addresses, local or {})
+        self._opener = ConnectionOpener(rules, dialer, self.fake_addresses, local or {}, known)
         self._proxy = ProxyFace(self._opener, self._report, self._tunnel, limits)
         self._busy: set[asyncio.Task[None]] = set()
         self._idle_clients: set[IdleClient] = set()

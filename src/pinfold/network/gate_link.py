@@ -7,13 +7,15 @@ import asyncio
 import resource
 import socket
 from collections import deque
+from functools import partial
 from typing import Any
 
+from pinfold.model.decision import Verdict
 from pinfold.network import link_messages
 from pinfold.network.connection import pen_of
 from pinfold.network.dns_lookup import load_hosts, system_look_up
 from pinfold.network.gate import Gate
-from pinfold.network.host_decision import ConnectionOutcome, DecisionCache, HostDecision
+from pinfold.network.host_decision import ConnectionOutcome, DecisionCache, HostDecision, Marks
 from pinfold.network.limits import GateLimits
 from pinfold.network.link_messages import Message
 from pinfold.network.upstream import Upstream
@@ -28,6 +30,8 @@ class Control:
         self._unsent: deque[bytes] = deque()
         self._is_full = False
         self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._later: dict[int, asyncio.Future[HostDecision]] = {}
+        """The answers of persons, by the numbers of what was opened."""
         self._number = 0
         self._gate: Gate | None = None
         self._limits = GateLimits()
@@ -43,7 +47,7 @@ class Control:
         await self.ended
         self._loop.remove_reader(self._sock)
         self._loop.remove_writer(self._sock)
-        for answer in self._answers.values():
+        for answer in (*self._answers.values(), *self._later.values()):
             answer.cancel()
         for pen in self._pens:
             pen.close()
@@ -53,23 +57,54 @@ class Control:
     # What the gate needs
 
     async def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
-        known = self.known(host, port, tag)
-        if known:
+        """What the rules say, without asking a person."""
+        if known := self.known(host, port, tag):
             return known
-        asked, when = {"host": host, "port": port, "tag": tag}, self._standing.now()
-        ruling = link_messages.ruling_from(await self._ask({"decide": asked}))
+        when, number, answer = self._standing.now(), *self._open(host, port, tag, may_ask=False)
+        return self._kept(host, port, tag, await self._answer_to(number, answer), when)
+
+    async def open(
+        self, host: str, port: int, tag: str
+    ) -> "tuple[HostDecision, asyncio.Future[HostDecision] | None]":
+        """What the rules say, and if they say ASK, the answer of a person to come."""
+        if known := self.known(host, port, tag):
+            return known, None
+        when, number, first = self._standing.now(), *self._open(host, port, tag, may_ask=True)
+        last: asyncio.Future[HostDecision] = self._loop.create_future()
+        self._later[number] = last
+        last.add_done_callback(partial(self._settled, number))
+        try:
+            ruling = self._kept(host, port, tag, await self._answer_to(number, first), when)
+        except BaseException:
+            last.cancel()
+            raise
+        if ruling.verdict is Verdict.ASK:
+            return ruling, last
+        last.set_result(ruling)
+        return ruling, None
+
+    def _open(
+        self, host: str, port: int | None, tag: str, *, may_ask: bool
+    ) -> "tuple[int, asyncio.Future[Any]]":
+        return self._request({"open": {"host": host, "port": port, "tag": tag, "may_ask": may_ask}})
+
+    def _kept(
+        self, host: str, port: int | None, tag: str, said: Any, when: "tuple[int, Marks]"
+    ) -> HostDecision:
+        ruling = link_messages.ruling_from(said)
         self._standing.keep((pen_of(tag), host, port), ruling, when)
         return ruling
 
+    def _settled(self, number: int, answer: "asyncio.Future[HostDecision]") -> None:
+        del self._later[number]
+        if answer.cancelled():
+            self._send({"withdraw": number})
+
     def known(self, host: str, port: int | None, tag: str) -> HostDecision | None:
-        """A ruling that still stands. First we hear what the session has said by now: it may have changed."""
+        """A decision that still holds. What the session has said by now is heard first: it may matter."""
         while self._hear():
             pass
         return self._standing.find((pen_of(tag), host, port)) if tag else None
-
-    async def ask(self, host: str, port: int, tag: str, ruling: HostDecision) -> HostDecision:
-        asked = {"host": host, "port": port, "tag": tag, "ruling": link_messages.ruling_to(ruling)}
-        return link_messages.ruling_from(await self._ask({"ask": asked}, can_withdraw=True))
 
     async def reach(self, port: int) -> socket.socket:
         """A socket of the session's own network. Raises OSError if there is none to be had."""
@@ -81,18 +116,18 @@ class Control:
     def record(self, outcome: ConnectionOutcome) -> None:
         self._send({"record": link_messages.outcome_to(outcome)})
 
-    async def _ask(self, message: Message, can_withdraw: bool = False) -> Any:
+    async def _ask(self, message: Message) -> Any:
+        return await self._answer_to(*self._request(message))
+
+    def _request(self, message: Message) -> "tuple[int, asyncio.Future[Any]]":
         self._number += 1
-        number = self._number
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._answers[number] = answer
-        self._send({**message, "number": number})
+        answer = self._answers[self._number] = self._loop.create_future()
+        self._send({**message, "number": self._number})
+        return self._number, answer
+
+    async def _answer_to(self, number: int, answer: "asyncio.Future[Any]") -> Any:
         try:
             return await answer
-        except asyncio.CancelledError:
-            if can_withdraw:
-                self._send({"withdraw": number})
-            raise
         finally:
             del self._answers[number]
 
@@ -133,9 +168,12 @@ class Control:
             return False
         sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
         if "ruling" in message:
-            answer = self._answers.get(message.get("number", 0))
+            number = message.get("number", 0)
+            answer, later = self._answers.get(number), self._later.get(number)
             if answer and not answer.done():
                 answer.set_result(message["ruling"])
+            elif later and not later.done():
+                later.set_result(link_messages.ruling_from(message["ruling"]))
         elif "reached" in message:
             answer = self._answers.get(message.get("number", 0))
             if answer and not answer.done():
@@ -173,7 +211,7 @@ class Control:
         self._limits = GateLimits(**start.get("limits", {})).within(descriptors)
         upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
         self._gate = Gate(
-            self.decide, self.ask, self.record, system_look_up(local),
+            self.decide, self.open, self.record, system_look_up(local),
             limits=self._limits, upstream=upstream, local=local, known=self.known,
             wildcard_budget=WildcardBudget(path=start.get("names") or ":memory:"),
         )  # fmt: skip

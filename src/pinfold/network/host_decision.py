@@ -9,9 +9,12 @@ otherwise. In doubt the session is asked again; it is asked about a denied host 
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pinfold.model.decision import Verdict
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 
 class HostDecision(NamedTuple):
@@ -41,9 +44,9 @@ could get an answer other than no. An address is a host too: each address of a n
 Known = Callable[[str, int, str], HostDecision | None]
 """Returns a cached decision that allows; None if `Decide` has to be called."""
 
-Ask = Callable[[str, int, str, HostDecision], Awaitable[HostDecision]]
-"""Asks a person about a host and port, for the command with this tag, given what `Decide` returned. Returns
-ALLOW or DENY, after any time."""
+OpenHost = Callable[[str, int, str], "Awaitable[tuple[HostDecision, Future[HostDecision] | None]]"]
+"""Decides about a host and port, for the command with this tag. If the decision is ASK, a person is asked:
+the second value gets the answer after any time, and withdraws the question if it is cancelled."""
 
 
 def with_remedy(message: str, remedy: str) -> str:

@@ -10,9 +10,8 @@ end of the other side reads as an empty message.
 | session | `withdraw_face`: `publish:PORT`, which leads nowhere from now on | none |
 | session | `forget`: rulings that were to stand stand no more | none |
 | session | `catch_up`: the tag of a command that has ended | `caught_up`, when all of it is told |
-| gate | `decide`: host, port, tag | `ruling` |
-| gate | `ask`: host, port, tag, ruling | `ruling`, later |
-| gate | `withdraw`: the number of a question that nobody waits for any more | none |
+| gate | `open`: host, port, tag, may_ask | `ruling`; if that is ASK and may be asked, another one later |
+| gate | `withdraw`: the number of an `open` that no program waits for any more | none |
 | gate | `reach`: a port inside that this machine wants | `reached`, and a socket of that network, if it may |
 | gate | `record`: outcome | none |
 """

@@ -13,22 +13,22 @@ from pinfold.network.connection import GateConnection
 from pinfold.network.dial import Dialer
 from pinfold.network.fake_ips import FakeAddresses, is_fake_address
 from pinfold.network.host_decision import HostDecision, Known
-from pinfold.network.host_questions import Questions
 from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.resolver import local_addresses
+from pinfold.network.session_rules import SessionRules
 from pinfold.network.socket_wait import wait_hang_up
 
 
 class ConnectionOpener:
     def __init__(
         self,
-        questions: Questions,
+        rules: SessionRules,
         dialer: Dialer,
         fake_addresses: FakeAddresses,
         local: Mapping[str, tuple[str, ...]],
         known: Known,
     ) -> None:
-        self._questions, self._dialer, self._known = questions, dialer, known
+        self._rules, self._dialer, self._known = rules, dialer, known
         self._fake_addresses, self._local = fake_addresses, local
         self._asking: list[str] = []
         """The tags of connections that wait for a person's answer."""
@@ -101,33 +101,36 @@ class ConnectionOpener:
         return tag in self._asking
 
     async def _settle(self, connection: GateConnection) -> HostDecision | Refusal:
-        ruling = await self._questions.decide(connection.host, connection.port, connection.tag)
-        if ruling.verdict is not Verdict.ASK:
-            return ruling
-        if addresses := local_addresses(connection.host, self._local):
-            fine = await self._dialer.allowed_addresses(
-                connection.host, addresses, connection.port, ruling, connection.tag
-            )
+        host, port, tag = connection.host, connection.port, connection.tag
+        if addresses := local_addresses(host, self._local):
+            ruling = await self._rules.decide(host, port, tag)
+            if ruling.verdict is not Verdict.ASK:
+                return ruling
+            fine = await self._dialer.allowed_addresses(host, addresses, port, ruling, tag)
             if isinstance(fine, Refusal):
                 return fine
-        return await self._ask(connection)
+        ruling, answer = await self._rules.open(host, port, tag)
+        return ruling if answer is None else await self._answer(connection, answer)
 
-    async def _ask(self, connection: GateConnection) -> HostDecision:
-        answer = asyncio.create_task(self._questions.settle(connection.host, connection.port, connection.tag))
-        waits: set[asyncio.Task[HostDecision] | asyncio.Task[None]] = {answer}
+    async def _answer(
+        self, connection: GateConnection, answer: "asyncio.Future[HostDecision]"
+    ) -> HostDecision:
+        host, port = connection.host, connection.port
+        waits: set[asyncio.Future[HostDecision] | asyncio.Task[None]] = {answer}
         if connection.has_client:
             waits.add(asyncio.create_task(wait_hang_up(connection.client)))
         self._asking.append(connection.tag)
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                return answer.result()
+            done, _ = await asyncio.wait(
+                waits, timeout=self._rules.patience, return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer in done or not done:
+                return self._rules.answer(host, port, answer)
             return HostDecision(
-                Verdict.DENY,
-                f"the program stopped waiting for an answer about {connection.host}:{connection.port}",
+                Verdict.DENY, f"the program stopped waiting for an answer about {host}:{port}"
             )
         finally:
-            for task in waits:
-                task.cancel()
+            for wait in waits:
+                wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
             self._asking.remove(connection.tag)  # last: the result is recorded before another task runs

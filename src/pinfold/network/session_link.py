@@ -1,8 +1,9 @@
 """The session's end of the line to its gate: answers what the gate asks, and gives it its faces.
 
-INVARIANT: whatever goes wrong in answering is a no, and a gate that is gone opens nothing.
+INVARIANT: any failure in answering is a no, and a gate that is gone opens nothing.
 
-`decide` is called on the line's own thread, so it must not wait; `ask` may, and has a thread to itself.
+`open` is called on the line's own thread, so it must not wait. It may say the answer of a person later, on
+any thread.
 """
 
 import _socket
@@ -12,11 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
-from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
-from pinfold.model.fair_share import has_room
 from pinfold.network import link_messages
 from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.limits import GateLimits
@@ -26,40 +26,38 @@ from pinfold.network.upstream import Upstream
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
-TOO_MANY = "too many questions are waiting already"
-ANSWER_THEM = "answer them, or add the host to `network.allow`"
-MOST_ASKING, MOST_REACHING = 256, 64
-"""Threads that wait: for answers, and for ports inside."""
+MOST_REACHING = 64
+"""Threads that wait for ports inside."""
 CATCHING_UP, STEP = 0.5, 0.001
 """Seconds that a gate is listened to at most, and between two looks."""
 
 
-class _Asked(NamedTuple):
-    """A question that the gate waits for."""
-
-    tag: str
-    withdrawn: threading.Event
+Open = Callable[[str, int | None, str, bool, Callable[[HostDecision], None]], Callable[[], None] | None]
+"""Decides about a host and a port, or else any port, for the command with this tag. Says the decision at
+once. If that is ASK and a person may be asked, says their answer later, and returns what withdraws the
+question."""
 
 
 class Line:
     def __init__(
         self,
         sock: socket.socket,
-        decide: Callable[[str, int | None, str], HostDecision],
-        ask: Callable[[str, int, str, HostDecision, threading.Event], HostDecision],
+        open: Open,
         record: Callable[[ConnectionOutcome], None],
         ended: Callable[[], None],
         reach: Callable[[int], _socket.socket] | None = None,
     ) -> None:
-        """`ask` is given an event that is set when nobody waits for the answer any more; `ended` is called
-        once, when the gate is gone. `reach` makes the socket for a connection to a port inside, or raises; it
-        may wait, too."""
+        """`ended` is called once, when the gate is gone. `reach` makes the socket for a connection to a port
+        inside, or raises; it may wait."""
         self._sock = sock
-        self._decide, self._ask, self._record, self._ended = decide, ask, record, ended
+        self._open, self._record, self._ended = open, record, ended
         self._reach = reach
         self._sending, self._hearing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
-        self._asking: dict[int, _Asked] = {}
+        self._asking: dict[int, Callable[[], None]] = {}
+        """What withdraws each question that the gate waits for, by its number."""
+        self._questions = threading.Lock()
+        """Of these; held for moments."""
         self._reaching = threading.BoundedSemaphore(MOST_REACHING)
         self._catching_up: dict[int, threading.Event] = {}
         self._numbers = count(1)
@@ -132,37 +130,48 @@ class Line:
                 if message is not None:
                     self._handle(message)
                 is_open = message is not None
-        for asked in list(self._asking.values()):
-            asked.withdrawn.set()
+        for number in list(self._asking):
+            self._withdraw(number)
         self._ended()
 
     def _handle(self, message: Message) -> None:
-        if "decide" in message:
-            asked = message["decide"]
-            self._answer(message["number"], lambda: self._decide(asked["host"], asked["port"], asked["tag"]))
-        elif "ask" in message:
-            self._begin_to_ask(message["number"], message["ask"])
+        if "open" in message:
+            self._answer(message["number"], message["open"])
         elif "reach" in message:
             self._begin_to_reach(message["number"], message["reach"])
         elif "withdraw" in message:
-            asking = self._asking.get(message["withdraw"])
-            if asking:
-                asking.withdrawn.set()
+            self._withdraw(message["withdraw"])
         elif "caught_up" in message:
             if caught_up := self._catching_up.get(message["caught_up"]):
                 caught_up.set()
         elif "record" in message:
             self._record(link_messages.outcome_from(message["record"]))
 
-    def _begin_to_ask(self, number: int, asked: Message) -> None:
-        """In a thread, or not at all: a program that wants many hosts at once has no more of them."""
-        waiting = [each.tag for each in list(self._asking.values())]
-        is_full = not has_room(waiting, asked["tag"], MOST_ASKING)
-        question = _Asked(asked["tag"], threading.Event())
-        self._asking[number] = question
-        if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):
-            del self._asking[number]
-            self._say(number, HostDecision(Verdict.DENY, TOO_MANY, remedy=ANSWER_THEM))
+    def _answer(self, number: int, asked: Message) -> None:
+        say = partial(self._say, number)
+        with self._questions:
+            self._asking[number] = _nothing  # the answer may come before it is known how to withdraw it
+        try:
+            withdraw = self._open(asked["host"], asked["port"], asked["tag"], asked["may_ask"], say)
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            say(HostDecision(Verdict.DENY, f"no answer could be found: {error}"))
+            return
+        with self._questions:
+            if number in self._asking and withdraw is not None:
+                self._asking[number] = withdraw
+            else:
+                self._asking.pop(number, None)
+
+    def _say(self, number: int, ruling: HostDecision) -> None:
+        if ruling.verdict is not Verdict.ASK:
+            with self._questions:
+                self._asking.pop(number, None)
+        self._send({"ruling": link_messages.ruling_to(ruling), "number": number})
+
+    def _withdraw(self, number: int) -> None:
+        with self._questions:
+            withdraw = self._asking.pop(number, _nothing)
+        withdraw()
 
     def _begin_to_reach(self, number: int, port: int) -> None:
         if self._reaching.acquire(blocking=False):
@@ -170,15 +179,6 @@ class Line:
                 return
             self._reaching.release()
         self._send({"reached": port, "number": number})
-
-    def _put(self, number: int, asked: Message, withdrawn: threading.Event) -> None:
-        ruling = link_messages.ruling_from(asked["ruling"])
-        try:
-            self._answer(
-                number, lambda: self._ask(asked["host"], asked["port"], asked["tag"], ruling, withdrawn)
-            )
-        finally:
-            del self._asking[number]
 
     def _reach_in(self, number: int, port: int) -> None:
         try:
@@ -190,16 +190,6 @@ class Line:
             sock.close()
         self._reaching.release()
 
-    def _answer(self, number: int, say: Callable[[], HostDecision]) -> None:
-        try:
-            ruling = say()
-        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
-            ruling = HostDecision(Verdict.DENY, f"no answer could be found: {error}")
-        self._say(number, ruling)
-
-    def _say(self, number: int, ruling: HostDecision) -> None:
-        self._send({"ruling": link_messages.ruling_to(ruling), "number": number})
-
     def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:
         descriptors = [sock.fileno() for sock in sockets]
         try:
@@ -207,6 +197,10 @@ class Line:
                 socket.send_fds(self._sock, [link_messages.encode(message)], descriptors)
         except OSError:
             return  # the reading side finds out and says so
+
+
+def _nothing() -> None:
+    """Withdraws what is not asked."""
 
 
 def _has_begun(name: str, work: Callable[..., None], *arguments: object) -> bool:

@@ -6,10 +6,11 @@ The order is: malformed, denied, network off, person wanted, allowed, special ad
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.hosts import canonical, special_kind
+from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.hosts import Pattern, matches, names_special
-from pinfold.policy.network_scope import ANY_OTHER_PORT
+from pinfold.policy.network_scope import ANY_OTHER_PORT, ports_of, settings_under
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 
@@ -17,6 +18,15 @@ def judge_connect(request: Connect, settings: Settings, facts: Facts) -> Decisio
     """The decision about a connection to this host and port."""
     reason = reason_of(request, settings)
     return Decision(reason.verdict, (reason,), sandboxed=False, policy=facts.policy)
+
+
+def check_host(host: str, port: int | None, settings: Settings, policy: SandboxPolicy) -> Decision:
+    """The decision about a connection under a policy. Without a port, about the port that may do most."""
+    settings = settings_under(policy, settings)
+    ports = (port,) if port is not None else ports_of(settings)
+    reasons = [reason_of(Connect(host, each), settings) for each in ports]
+    reason = next((each for each in reasons if each.verdict is not Verdict.DENY), reasons[0])
+    return Decision(reason.verdict, (reason,), sandboxed=False, policy=policy)
 
 
 def reason_of(request: Connect, settings: Settings) -> Reason:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.model.context import Context
 from pinfold.model.decision import Widening
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT
@@ -41,6 +42,11 @@ class GrantContext(Struct, frozen=True):
     own: tuple[str, ...]
     """Files that pinfold reads, runs or writes."""
     settings: Settings
+
+    @classmethod
+    def of(cls, context: Context, policy: SandboxPolicy | None = None) -> "GrantContext":
+        """For grants under a policy, or else under the user's own."""
+        return cls(policy or context.policy, context.roots, context.home, context.own(), context.settings)
 
     @property
     def writable(self) -> tuple[str, ...]:

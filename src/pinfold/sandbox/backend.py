@@ -9,7 +9,7 @@ failed under the command; it never looks like the command's own output.
 
 import os
 from _socket import socket  # `socket` itself takes a cold start 2 ms
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
@@ -176,29 +176,31 @@ class Ruling(Struct, frozen=True):
 
 
 class Elevation(Protocol):
-    """Somebody who may let more through than a pen's policy does, call by call."""
+    """Lets more through than a pen's policy does, call by call."""
 
     notes_reads: bool
-    """Whether reads of hidden things are to be told as well, which makes every open slower."""
+    """Whether reads of hidden things are reported as well, which makes every open slower."""
 
     def made(self, identity: FileIdentity) -> None:
         """A command has made an `.env` file, or given a file such a name."""
 
     def asks(self, policy: SandboxPolicy) -> bool:
-        """Whether anybody can be asked about commands of this policy."""
-
-    def key(self, wanted: Wanted) -> tuple[str, ...]:
-        """What the answer is about. Calls of one command with the same are one question."""
+        """Whether a person can be asked about commands of this policy."""
 
     def known(self, wanted: Wanted) -> Ruling | None:
-        """The answer, if nobody need be asked, or nobody may be."""
+        """The answer, if there is no need to ask, or nobody may be asked."""
 
-    def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
-        """Asks; takes as long as a person takes, and as anybody waits for it: None once nobody does. From any
-        thread."""
-
-    def is_over(self, request: "StartRequest") -> bool:
-        """Whether the command's run has ended: what calls now is what it left running."""
+    def put(
+        self,
+        command: Hashable,
+        wanted: Wanted,
+        obstacle: Callable[[], Ruling | None],
+        answered: Callable[[Ruling], None],
+    ) -> Callable[[], None]:
+        """Asks about a call of this command, and returns what withdraws the call. Like calls of a command are
+        one question. `answered` gets the answer on any thread, at once or after as long as a person takes.
+        `obstacle` finds what would be in the way of a yes; it may wait. Raises RuntimeError if there is no
+        thread to ask."""
 
 
 class CommandResult(Struct, frozen=True):

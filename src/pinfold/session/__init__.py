@@ -1,4 +1,4 @@
-"""One agent's work, and the one place that knows the order of the stages.
+"""One agent's work: judge, ask, journal, start. The one place that knows the order of the stages.
 
 It may import every package of the middle row; none of them imports it.
 """

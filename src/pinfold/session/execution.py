@@ -1,4 +1,4 @@
-"""One request to run something, as whoever asked holds it: under way, or refused."""
+"""One request to run something, as its caller holds it: under way, or refused."""
 
 import os
 import sys
@@ -14,13 +14,12 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.events import Event, Exited, Output
 from pinfold.model.permission import PermissionNeeded, Settlement
-from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import CommandResult, RunningCommand
-from pinfold.session.result import Result, refusal_of
+from pinfold.session.result import Judged, Result, refusal_of
 
 Ended = Callable[["End"], object]
-"""Told as often as somebody hears of the end: a run has one, however many tell it."""
+"""Called each time that the end is noticed: a run has one end, however often it is told."""
 Explain = Callable[[tuple[Violation, ...]], tuple[tuple[Violation, ...], tuple[Violation, ...]]]
 """Refusals in full: all of them, for the journal, and those that are to be reported."""
 
@@ -43,7 +42,7 @@ class Need(Struct, frozen=True):
 
     question: PermissionNeeded
     begin: Callable[[Callable[[], bool]], "Execution"] | None
-    """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
+    """Asks for it, while it is not withdrawn, and starts the command again. None: there is no approver."""
 
 
 MOST_REFUSED = 64
@@ -56,8 +55,8 @@ Needs = Callable[[tuple[Violation, ...]], Need | None]
 
 
 class Execution:
-    """Take its `events` as they come, once, or `wait` for all of it. Output that `events` gave is kept by
-    whoever took it: `wait` tells only how the command ended then.
+    """Take its `events` as they come, once, or `wait` for all of it. Output that `events` gave is not kept:
+    `wait` tells only how the command ended then.
 
     A command that failed since it was refused what could not wait for a person is run again, once, if they
     grant what it needed: what comes then is the second run's, and so is the end.
@@ -87,9 +86,9 @@ class Execution:
         """The end of the output that `events` gave, where that may tell something."""
         self._is_cancelled = False
         self.needed: PermissionNeeded | None = None
-        """What it would have needed not to fail, once it has ended, where nobody could be asked for that."""
+        """What it would have needed not to fail, once it has ended, if there was no approver to ask."""
         self.violations: tuple[Violation, ...] = ()
-        """What it tried and was refused, once it has ended."""
+        """What it tried and was denied, once it has ended."""
 
     @property
     def refusal(self) -> str:
@@ -193,7 +192,7 @@ class Execution:
         return self._on_terminal().write(data)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tells its terminal, and whoever reads there, another size."""
+        """Tells its terminal, and the programs on it, another size."""
         self._on_terminal().resize(rows, columns)
 
     def _on_terminal(self) -> RunningCommand:
@@ -202,8 +201,8 @@ class Execution:
         return self._running
 
     def _tell_if_left(self) -> None:
-        """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
-        the process that this is a fork of. At Python's own end none is told."""
+        """Tells the end if the command ended with the caller that left it. Another caller may still follow
+        it, even in the process that this is a fork of. At Python's own end nothing is told."""
         if self._running and self._running.end and not sys.is_finalizing():
             self.tell_end()
 
@@ -224,7 +223,7 @@ class Execution:
         try:
             if self._explain and violations:
                 violations, self.violations = self._explain(violations)
-        finally:  # it has ended, whatever cannot be said about it
+        finally:  # it has ended, even if its denials cannot be explained
             if self._ended:
                 seconds = time.monotonic() - self._began
                 self._ended(
@@ -233,7 +232,7 @@ class Execution:
 
 
 class Explanations:
-    """What commands of a session were refused, in full: for the journal, reports and later questions.
+    """What commands of a session were denied, in full: for the journal, reports and later questions.
 
     May be used from any thread.
     """
@@ -241,7 +240,7 @@ class Explanations:
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._last: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
-        """What each line was refused when it last ran in the fence, and was refused something."""
+        """What each line was denied when it last ran in the sandbox, if it was denied anything."""
 
     def of(self, line: str) -> tuple[Violation, ...]:
         return self._last.get(line, ())
@@ -249,19 +248,15 @@ class Explanations:
     def explained(
         self,
         violations: tuple[Violation, ...],
-        settings: Settings,
-        roots: tuple[str, ...],
-        line: str,
-        decision: Decision,
-        home: str,
-        own: Callable[[], tuple[str, ...]],
+        judged: Judged,
     ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
-        """All that was refused, and what of it is to be reported."""
+        """All that was denied, and what of it is to be reported."""
         from pinfold.network.listeners import has_listener
         from pinfold.policy.explain_violation import drop_closed_ports, explained, is_ignored
         from pinfold.workspace.git_dirs import is_open_to_git
 
-        policy = decision.policy
+        settings, roots, home = judged.context.settings, judged.context.roots, judged.context.home
+        line, policy, own = judged.command.command, judged.decision.policy, judged.context.own
         told = drop_closed_ports(violations, has_listener)
 
         def is_git_file(path: str) -> bool:
@@ -275,12 +270,12 @@ class Explanations:
             self._last[line] = every
             if len(self._last) > MOST_REFUSED:
                 self._last.popitem(last=False)
-        commands = [command.text for command in decision.commands]
+        commands = [command.text for command in judged.decision.commands]
         return every, tuple(each for each in every if not is_ignored(each, settings, commands))
 
 
 def _may_write(path: str) -> bool:
-    """Whether it, or the nearest directory that is there, is the user's to change: if not, no leave helps."""
+    """Whether it, or the nearest directory that is there, is the user's to change: if not, no grant helps."""
     while path.strip("/") and not os.path.lexists(path):
         path = os.path.dirname(path)
     try:

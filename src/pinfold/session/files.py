@@ -1,13 +1,11 @@
-"""A session's file tools: the same decision, questions and journal as its commands have.
+"""A session's file tools, with the decisions, questions and journal that its commands have.
 
-Every use is judged where it really is, asked about if need be, and written down before it is done. Looking
-over a directory is one use, whatever is in it; what is hidden there is passed over.
+Every use is judged by where its path really leads, asked about if need be, and journaled before it is done.
+Listing a directory is one use, whatever is in it; hidden names are left out.
 """
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pinfold.files import Access, FileTools, HeldDirectories
 from pinfold.files.tools import Confirm
@@ -15,14 +13,10 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
-from pinfold.session.judge import Judge
-from pinfold.session.resources import block_renames
+from pinfold.session.request import as_request
+from pinfold.session.resources import Resources, block_renames
 from pinfold.session.result import is_allowed, refusal_of
-from pinfold.session.settling import settled
-
-if TYPE_CHECKING:
-    from pinfold.approval.broker import Desk
-    from pinfold.session.journal import Ledger
+from pinfold.session.settle import settled
 
 CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
 
@@ -30,17 +24,8 @@ CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
 class SessionFiles:
     """They work in other places when there is another project, or another grant."""
 
-    def __init__(
-        self,
-        session: str,
-        judge: Callable[[], Judge],
-        desk: "Callable[[], Desk]",
-        ledger: "Callable[[], Ledger]",
-        is_over: Callable[[], bool],
-    ) -> None:
-        """`is_over` tells whether the session has ended, so that nobody waits for its questions."""
-        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
-        self._is_over = is_over
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
         self._ground = HeldDirectories()
@@ -48,9 +33,10 @@ class SessionFiles:
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""
-        policy = self._judge().law.policy
+        context = self._resources.now()
+        policy = context.policy
         added = (*policy.additional_readwrite_paths, *policy.additional_readonly_paths)
-        places = (*self._judge().roots, *added)
+        places = (*context.roots, *added)
         with self._lock:
             if places != self._places:
                 self._ground.hold(places)
@@ -61,31 +47,37 @@ class SessionFiles:
         self._ground.close()
 
     def _start(self) -> str:
-        return self._judge().cwd
+        return self._resources.judge.cwd
 
     def _permit(self, tool: str, access: Access, path: str) -> Confirm:
-        request = (
-            ReadFile(path)
-            if access in (Access.READ, Access.LOOK)
-            else WriteFile(path, access is Access.DELETE)
-        )
-        decision = self._judge().check(request)
+        is_read = access in (Access.READ, Access.LOOK)
+        request = as_request(ReadFile(path) if is_read else WriteFile(path, access is Access.DELETE))
+        resources, context = self._resources, self._resources.now()
+        decision = resources.judge.decided(request, context)
         if access is Access.LOOK:
             if decision.verdict is Verdict.DENY:
                 raise _refused(path, decision, None)
             return _nothing
+
+        def again() -> Decision:
+            nonlocal context
+            context = resources.now()
+            return resources.judge.decided(request, context)
+
         decision, settlement = settled(
             decision,
-            lambda about: self._desk().ask(self._question(tool, access, path, about), self._is_over),
-            lambda: self._judge().check(request),
+            lambda about: resources.desk.ask(
+                self._question(tool, access, path, about), lambda: resources.is_closed
+            ),
+            again,
         )
         allowed = is_allowed(decision, settlement)
-        self._ledger().file(tool, path, decision, settlement, allowed)
+        resources.ledger.file(tool, path, decision, settlement, allowed)
         if not allowed:
             raise _refused(path, decision, settlement)
 
         def confirm() -> None:
-            now = self._judge().judged_again(request)
+            now = resources.judge.judged_again(request, context)
             if now.verdict is Verdict.DENY or (now.verdict is Verdict.ASK and settlement is None):
                 raise _refused(path, now, None)
 
@@ -94,10 +86,10 @@ class SessionFiles:
     def _question(self, tool: str, access: Access, path: str, decision: Decision) -> PermissionNeeded:
         return PermissionNeeded(
             request_id=os.urandom(8).hex(),
-            session=self._session,
+            session=self._resources.id,
             capability=Capability.READ if access is Access.READ else Capability.WRITE,
             command=f"{tool} {path}",
-            cwd=self._judge().cwd,
+            cwd=self._resources.judge.cwd,
             decision=decision,
             choices=CHOICES,
             operation=tool,

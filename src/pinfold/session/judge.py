@@ -1,4 +1,4 @@
-"""The first half of a session: parse, gather the facts, decide."""
+"""The first stages of a session: parse, gather the facts, decide."""
 
 import os
 from _thread import allocate_lock
@@ -9,23 +9,24 @@ from msgspec.structs import replace
 
 from pinfold import shell
 from pinfold.isolated import isolated_environment, shadowed_program
+from pinfold.model.context import Context
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.locations import Origin, Span
-from pinfold.model.policy import SandboxPolicy
-from pinfold.model.request import Connect, Request, RunCommand
+from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import Script, Unknown
-from pinfold.model.settings import Rule, Settings
+from pinfold.model.settings import Rule
 from pinfold.model.symlinks import real_path
 from pinfold.policy.decide import decide
 from pinfold.sandbox.probe import is_inside_sandbox, sandbox_trouble
-from pinfold.session.policy_source import Law
 from pinfold.session.request import as_request, has_unread_variables, judged_line
 from pinfold.shell.rule_text import shape
+from pinfold.state.directory import state_directory
 from pinfold.workspace.disk import Disk
 from pinfold.workspace.granted_paths import with_places
 from pinfold.workspace.made_inside import MadeInside
+from pinfold.workspace.policy_source import PolicySource
 
 UNREAD = "it is given variables that are too long to be judged"
 MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
@@ -33,7 +34,7 @@ MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
 
 
 class Talk(Struct, frozen=True):
-    """Whose work this is, as hooks are told."""
+    """The conversation that requests belong to, as hooks are told."""
 
     conversation: str = ""
     generation: str = ""
@@ -41,22 +42,25 @@ class Talk(Struct, frozen=True):
 
 
 class _Answer(Struct, frozen=True):
-    """A decision that stands as long as what it was made of."""
+    """A decision, which holds as long as what it was made of."""
 
-    settings: Settings
-    policy: SandboxPolicy
-    trouble: str
+    context: Context
     followed: dict[str, str]
     """Where the paths led that it asked of the disk."""
     decision: Decision
 
-    def stands(self, settings: Settings, policy: SandboxPolicy, trouble: str) -> bool:
-        is_same = self.settings is settings and self.policy is policy and self.trouble == trouble
+    def holds(self, context: Context) -> bool:
+        was = self.context
+        is_same = (
+            was.settings is context.settings
+            and was.policy is context.policy
+            and was.sandbox_trouble == context.sandbox_trouble
+        )
         return is_same and all(real_path(path) == there for path, there in self.followed.items())
 
 
 class Judge:
-    """The projects an agent works in, the law there, and the answers to its requests."""
+    """Decides about the requests of a session. May be used from any thread."""
 
     def __init__(
         self,
@@ -70,21 +74,42 @@ class Judge:
         made: MadeInside | None = None,
     ) -> None:
         """`held` is what a resumed session had: settings are no wider."""
-        self.law = Law(roots, settings, overrides, environ, held, made)
-        self.roots, self.home = roots, self.law.home
         self.cwd = cwd
         self.talk = talk
+        self._user, self._environ, self._made = settings, environ, made
         self._path = environ.get("PATH") or os.defpath
-        self.sandbox_trouble = sandbox_trouble()
-        """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
+        self.source = self._source_of(roots, overrides, held)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
         self._lock = allocate_lock()
         self.is_inside_sandbox = is_inside_sandbox(environ)
         self._answers: dict[Request, _Answer] = {}
 
+    def _source_of(
+        self,
+        roots: tuple[str, ...],
+        overrides: Mapping[str, object] | None,
+        held: Mapping[str, object] | None,
+    ) -> PolicySource:
+        withheld = (state_directory(self._environ),)
+        return PolicySource(roots, self._user, overrides, self._environ, held, self._made, withheld)
+
+    def turn_to(
+        self,
+        roots: tuple[str, ...],
+        overrides: Mapping[str, object] | None,
+        held: Mapping[str, object] | None,
+    ) -> None:
+        """Judges by other projects or settings from the next request on. If they cannot be read, this raises
+        and changes nothing."""
+        self.source = self._source_of(roots, overrides, held)
+
+    def adopt(self, environ: Mapping[str, str]) -> None:
+        """Has these variables, in place of those it was made with, from the next `turn_to` on."""
+        self._environ, self._path = environ, environ.get("PATH") or os.defpath
+
     def at(self, cwd: str) -> "Judge":
-        """The same projects and settings, for requests that start in this directory."""
+        """Judges by the same, for requests that start in this directory."""
         if cwd == self.cwd:
             return self
         other = Judge.__new__(Judge)
@@ -92,30 +117,42 @@ class Judge:
         other.cwd, other._answers = cwd, {}
         return other
 
-    def check(self, request: Request | str | Sequence[str]) -> Decision:
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return self.source.roots
+
+    @property
+    def home(self) -> str:
+        return self.source.home
+
+    def now(self, trouble: str | None = None) -> Context:
+        """What a request is judged by that comes now. `trouble` says why there is no sandbox; by default the
+        kernel's switches do."""
+        return self.source.now(self.cwd, sandbox_trouble() if trouble is None else trouble)
+
+    def check(self, request: Request | str | Sequence[str], trouble: str | None = None) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
-        return self.decided(as_request(request))
+        return self.decided(as_request(request), self.now(trouble))
 
     def close(self) -> None:
-        """End what the session keeps running."""
+        """Ends the parser process that waits."""
         if self._parser is not None:
             self._parser.close()
             self._parser = None
 
-    def decided(self, request: Request) -> Decision:
-        """The same. Preconditions: a command's line is the one that will be run (`requests.as_request`)."""
+    def decided(self, request: Request, context: Context) -> Decision:
+        """The decision about a request. Preconditions: a command's line is the one that will be run
+        (`request.as_request`)."""
         request = with_places(request)
-        settings, policy = self.law.now()
-        trouble = self.sandbox_trouble
         known = self._answers.get(request) if _is_plain(request) else None
-        if known and known.stands(settings, policy, trouble):
+        if known and known.holds(context):
             return known.decision
-        disk = Disk()
-        facts = self._facts(request, policy, disk, trouble, Deadline(settings.answer))
+        settings, disk = context.settings, Disk()
+        facts = self._facts(request, context, disk)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
-            # Hooks are told whether the line would be fenced, so it is judged once without them.
+            # Hooks are told whether the line would be sandboxed, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
-            facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
+            facts = replace(facts, hooks=self._ask_hooks(request, context, sandboxed))
             facts = replace(facts, deadline=Deadline(settings.answer))
             return decide(request, settings, facts)
         decision = decide(request, settings, facts)
@@ -123,67 +160,54 @@ class Judge:
         if lasts and _is_plain(request) and not disk.was_searched and len(disk.followed) <= MOST_FOLLOWED:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
-            self._answers[request] = _Answer(settings, policy, trouble, disk.followed, decision)
+            self._answers[request] = _Answer(context, disk.followed, decision)
         return decision
 
-    def judged_again(self, request: Request) -> Decision:
-        """The same of what was judged just now, by the disk as it is by now. The workspace is not looked
-        through for settings, so that who keeps others waiting can ask it."""
-        settings, policy = self.law.last_settings, self.law.last_policy
-        facts = self._facts(request, policy, Disk(), self.sandbox_trouble, Deadline(settings.answer))
-        return decide(request, settings, facts)
+    def judged_again(self, request: Request, context: Context) -> Decision:
+        """The decision about a request in a context that it was judged in before, by the disk as it is now.
+        Does not look through the workspace, so it may be called while others wait."""
+        return decide(request, context.settings, self._facts(request, context, Disk()))
 
-    def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
-        """Whether nobody would have been asked about it if these stood in the user's `commands.allow`."""
-        settings, policy = self.law.now()
+    def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...], context: Context) -> bool:
+        """Whether it would be allowed, without a question, with these rules in the user's
+        `commands.allow`."""
+        settings = context.settings
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
-        facts = self._facts(request, policy, Disk(), self.sandbox_trouble, Deadline(settings.answer))
+        facts = self._facts(request, context, Disk())
         return (
             decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
         )
 
-    def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
-        """What would be done about a connection under a policy; without a port, about the most open one."""
-        from pinfold.policy.connect import judge_connect
-        from pinfold.policy.network_scope import ports_of, settings_under
-
-        settings = settings_under(policy, self.law.settings)
-        facts = Facts(self.cwd, self.roots, self.home, Disk(), policy)
-        ports = (port,) if port is not None else ports_of(settings)
-        found = [judge_connect(Connect(host, each), settings, facts) for each in ports]
-        return next((each for each in found if each.verdict is not Verdict.DENY), found[0])
-
-    def _facts(
-        self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str, deadline: Deadline
-    ) -> Facts:
+    def _facts(self, request: Request, context: Context, disk: Disk) -> Facts:
+        policy, source, deadline = context.policy, self.source, Deadline(context.settings.answer)
         return Facts(
-            cwd=self.start_of(request),
-            roots=self.roots,
-            home=self.home,
+            cwd=start_of(request, context.cwd),
+            roots=context.roots,
+            home=context.home,
             files=disk,
             policy=policy,
             script=self._script(request, deadline),
             deadline=deadline,
             is_superuser=os.geteuid() == 0,
-            sandbox_trouble=trouble,
+            sandbox_trouble=context.sandbox_trouble,
             inside_sandbox=self.is_inside_sandbox,
-            own=self.law.own_paths,
-            obeyed_elsewhere=lambda: self.law.obeyed_elsewhere(policy),
-            shadow=lambda name: self._shadow(name, policy, disk),
+            own=context.own,
+            obeyed_elsewhere=lambda: source.obeyed_elsewhere(policy),
+            shadow=lambda name: self._shadow(name, context, disk),
         )
 
-    def _shadow(self, name: str, policy: SandboxPolicy, disk: Disk) -> str:
+    def _shadow(self, name: str, context: Context, disk: Disk) -> str:
         disk.was_searched = True
-        path = self.law.last_settings.environment_set.get("PATH") or self._path
-        return shadowed_program(name, path, (*self.roots, *policy.additional_readwrite_paths))
+        path = context.settings.environment_set.get("PATH") or self._path
+        return shadowed_program(name, path, (*context.roots, *context.policy.additional_readwrite_paths))
 
     def _script(self, request: Request, deadline: Deadline) -> Script:
         if not isinstance(request, RunCommand):
             return Script("")
         with self._lock:
             if self._parser is None and self._has_parsed:
-                # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+                # From the second line on, a parser is kept waiting: after two lines there will be more.
                 self._parser = shell.Parser(warm=True)
             self._has_parsed = True
             parser = self._parser
@@ -193,13 +217,7 @@ class Judge:
             script = replace(script, unknowns=(*script.unknowns, unread))
         return script
 
-    def start_of(self, request: Request) -> str:
-        """The directory that a request starts in."""
-        asked = request.cwd if isinstance(request, RunCommand) else None
-        # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
-        return real_path(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
-
-    def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
+    def _ask_hooks(self, request: RunCommand, context: Context, sandboxed: bool) -> tuple[HookAnswer, ...]:
         from pinfold.session.hooks import Question, ask_hooks
 
         question = Question(
@@ -207,11 +225,19 @@ class Judge:
             generation_id=self.talk.generation,
             model=self.talk.model,
             command=judged_line(request),
-            cwd=self.start_of(request),
+            cwd=start_of(request, context.cwd),
             sandbox=sandboxed,
         )
-        writable = (*self.roots, *self.law.last_policy.additional_readwrite_paths)
-        return ask_hooks(question, settings.hooks, self.home, isolated_environment(os.environ, writable))
+        writable = (*context.roots, *context.policy.additional_readwrite_paths)
+        environment = isolated_environment(os.environ, writable)
+        return ask_hooks(question, context.settings.hooks, context.home, environment)
+
+
+def start_of(request: Request, cwd: str) -> str:
+    """The directory that a request starts in."""
+    asked = request.cwd if isinstance(request, RunCommand) else None
+    # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
+    return real_path(os.path.join(cwd, asked)) if asked and "\0" not in asked else cwd
 
 
 def _is_plain(request: Request) -> bool:

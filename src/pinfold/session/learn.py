@@ -26,6 +26,7 @@ from pinfold.model.home import expanded
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
 from pinfold.model.violation import READ, Violation
+from pinfold.policy.connect import check_host
 from pinfold.policy.grants import ANYWHERE, REMOVING, TREE
 from pinfold.policy.hosts import Pattern, parse_pattern
 from pinfold.policy.learning import (
@@ -240,14 +241,14 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
 
 
 def _holds(entry: ProposedSetting, judge: "Judge", session: "Session") -> bool:
-    policy, value = judge.law.policy, expanded(entry.value, judge.home)
+    policy, value = judge.source.policy, expanded(entry.value, judge.home)
     if entry.key == WRITE:
         return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)
     if entry.key == GIT_WRITES:
         return not policy.block_git_writes
     if entry.key == HOSTS:
         pattern = parse_pattern(value)
-        return judge.check_host(pattern.name, pattern.port, policy).verdict is Verdict.ALLOW
+        return check_host(pattern.name, pattern.port, judge.source.settings, policy).verdict is Verdict.ALLOW
     if entry.key == SOCKETS:
         path = session.environ.get(value[1:], "") if value.startswith("$") else value
         return path in policy.unix_sockets

@@ -82,12 +82,12 @@ def _checked(request: _R) -> _R:
 
 
 def line_of(request: RunCommand) -> str:
-    """What will be run, whatever a person is shown of it."""
+    """What will be run; a person may be shown more of it."""
     return request.command if request.argv is None else _line(request.argv)
 
 
 def judged_line(request: RunCommand) -> str:
-    """The same as it is judged, asked about and remembered: with the variables that it is given, which may
+    """The line as it is judged, asked about and remembered: with the variables that it is given, which may
     make another program of it. Where they are too long for that, without (`has_unread_variables`)."""
     if not request.variables:
         return line_of(request)
@@ -118,7 +118,7 @@ def with_variables(
 ) -> RunCommand:
     """The request with what a call sets beside it; `environ` is what the session has anyway.
 
-    INVARIANT: a variable beside a line is judged as one in it. Outside of the fence nothing else looks at it.
+    INVARIANT: a variable beside a line is judged as one in it. Outside the sandbox nothing else looks at it.
     """
     changed = {name: value for name, value in (environment or {}).items() if environ.get(name) != value}
     if not changed and not request.variables:
@@ -208,7 +208,7 @@ def start_in(roots: tuple[str, ...]) -> str:
 
 def require_pen_or_way_out(roots: tuple[str, ...], settings: Settings, command: RunCommand = ANY) -> None:
     """Raises if no pen can be made for the command, and it cannot run otherwise. What may run outside of the
-    fence, or asks for a policy of its own, is left to the decision. Precondition: `/` is among the roots.
+    sandbox, or asks for a policy of its own, is left to the decision. Precondition: `/` is among the roots.
 
     The pen says so when it is made, which is after the project was looked through for ignore files: seconds,
     where that is the whole machine. Whoever has a person waiting asks here first.

@@ -1,8 +1,11 @@
-"""The backends that a session runs its commands with: a fence, opened when it is first needed, and none.
+"""What a session keeps open besides its judge: journal, broker, sandbox, file tools.
+
+Each is opened when it is first needed, and all are closed at once. This module knows how they are put
+together, not in which order a request passes them.
 
 One keeper serves all sessions of this process. A fork of it gets its own.
 
-Sessions that nobody has closed when Python ends are closed then, so that each run has its end.
+Sessions that are still open when Python ends are closed then, so that each run has its end.
 
 Facts (atexit): what was registered last is called first. None of it is called where Python is killed, nor in
 a fork that ends by `os._exit`, as those of multiprocessing do.
@@ -11,19 +14,36 @@ a fork that ends by `os._exit`, as those of multiprocessing do.
 import atexit
 import os
 import threading
+from _thread import allocate_lock
 from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
+from pinfold.model.context import Context
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import Settings
 from pinfold.sandbox.backend import Backend, Elevation, Found, Outside, SandboxSession
-from pinfold.sandbox.probe import require_platform
+from pinfold.sandbox.probe import require_platform, sandbox_trouble
 from pinfold.sandbox.threads import require_free
+from pinfold.session.judge import Judge
+from pinfold.state.directory import approvals_file
+from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.scan import WorkspaceScanner
 from pinfold.workspace.watcher import WorkspaceWatcher
 
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+    from pinfold.approval.broker import Desk
+    from pinfold.approval.write_questions import Elevations
+    from pinfold.files import FileTools
+    from pinfold.session.files import SessionFiles
+    from pinfold.session.journal import Ledger
+
+CLOSED = "the session is closed; open another"
 IDLE = 300.0
 """Seconds after which a pen without a command is given up; the next command of its policy gets another."""
 
@@ -50,7 +70,7 @@ def _new() -> Backend:
 
 
 def block_renames() -> AbstractContextManager[None]:
-    """For what is done outside of every pen: meanwhile those of all sessions move nothing (`Backend`)."""
+    """For what is done outside of every pen: meanwhile the pens of all sessions move nothing (`Backend`)."""
     try:
         backend = _backend()
     except SandboxUnavailable:
@@ -66,27 +86,21 @@ def _close(backend: Backend, owner: int) -> None:
 
 
 class Fences:
-    """May be used from any thread."""
+    """A session's backends: the sandbox, opened when it is first needed, and none. May be used from any
+    thread."""
 
     def __init__(
-        self,
-        roots: tuple[str, ...],
-        home: str,
-        agent: str,
-        make_outside: Callable[[], Outside],
-        elevation: Elevation,
-        look_around: Callable[[], None],
-        env_files: Callable[[], tuple[str, ...]],
+        self, judge: Judge, agent: str, make_outside: Callable[[], Outside], elevation: Elevation
     ) -> None:
-        """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the way out of
-        pens, which ends with them. `look_around` is called on every round of who watches the workspace for
-        them, and `env_files` tells what is hidden by then."""
-        self._roots = roots
+        """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the gateway of
+        a sandbox, which ends with it."""
+        self._judge = judge
+        self._roots = judge.roots
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation = elevation
-        self._look_around = look_around
-        self._surveyor = WorkspaceScanner(roots, home, agent=agent, env_files=env_files)
+        env_files = self._env_files
+        self._surveyor = WorkspaceScanner(judge.roots, judge.home, agent=agent, env_files=env_files)
         self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
         self._pens: SandboxSession | None = None
@@ -123,8 +137,11 @@ class Fences:
         if (pens := self._pens) is not None:
             pens.hold(policy, found)
 
+    def _env_files(self) -> tuple[str, ...]:
+        return self._judge.source.closed_env_files()
+
     def _tend(self) -> None:
-        self._look_around()
+        self._judge.source.look_around()
         for opened in (self._pens, self._unfenced):
             if opened is not None:
                 opened.tend(IDLE)
@@ -174,30 +191,275 @@ class Fences:
             self._pens = self._unfenced = None
 
 
-class Closed(Protocol):
-    def close(self) -> None: ...
+class Footing:
+    """What answers depend on: the settings in force, the session's grants, and the user's settings file."""
+
+    def __init__(self, resources: "Resources", file: str) -> None:
+        self._resources = resources
+        self.file = file
+        """The user's own settings; empty where they are no file."""
+        self._last: tuple[Settings | None, SandboxPolicy | None, str] = (None, None, "")
+        self._policies: list[tuple[SandboxPolicy, str]] = []
+
+    def fingerprint(self) -> str:
+        context = self._resources.now()
+        known = self._last
+        if known[0] is not context.settings or known[1] is not context.policy:
+            self._last = known = context.settings, context.policy, fingerprint_of(context)
+        return known[2]
+
+    def policy_fingerprint(self, policy: SandboxPolicy) -> str:
+        from pinfold.policy.fingerprint import policy_fingerprint
+
+        policy = self._resources.ungranted(policy)
+        found = next((text for known, text in self._policies if known is policy), "")
+        if not found:
+            found = policy_fingerprint(policy)
+            self._policies = [*self._policies[-7:], (policy, found)]
+        return found
+
+    def roots(self) -> tuple[str, ...]:
+        return self._resources.judge.roots
+
+    def lasts(self) -> float | None:
+        return self._resources.settings.approvals.keep
+
+    def is_under_way(self, run: str) -> bool:
+        return self._resources.is_under_way(run)
+
+    def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
+        from pinfold.policy.hosts import require_pattern
+        from pinfold.settings.change import add_command, add_host
+        from pinfold.shell.rule_text import shape
+
+        for rule in rules:
+            if key == "network.allow":
+                add_host(self.file, key, rule, require_pattern)
+            else:
+                add_command(self.file, key, rule, shape)
 
 
-_open: WeakSet[Closed] = WeakSet()
+def fingerprint_of(context: Context) -> str:
+    """What answers given in this context depend on: one that was given in another holds no more."""
+    from pinfold.policy.fingerprint import fingerprint
+
+    return fingerprint(context.settings, context.policy)
 
 
-def close_at_exit(session: Closed) -> None:
-    """Unless it was closed before: more is no harm."""
+class Resources:
+    """One session's. May be used from any thread, of the process that made it."""
+
+    def __init__(
+        self,
+        id: str,
+        judge: Judge,
+        settings_file: str,
+        environ: Mapping[str, str],
+        approvers: "tuple[Approver, ...]",
+        notes_reads: bool,
+        one_command: bool,
+        write_down: Callable[[], None],
+        made: MadeInside,
+    ) -> None:
+        """`write_down` keeps what the session has, for a later `resume`."""
+        self.id, self.judge, self.environ = id, judge, environ
+        self._settings_file = settings_file
+        self._approvers = approvers
+        self.notes_reads, self._one_command = notes_reads, one_command
+        self._write_down = write_down
+        self.made = made
+        self._lock = allocate_lock()
+        self._owner = os.getpid()
+        self._is_penned = bool(environ.get("PINFOLD_PEN"))
+        self.is_closed = False
+        self._fences: Fences | None = None
+        self._ledger: Ledger | None = None
+        self._desk: Desk | None = None
+        self._files: SessionFiles | None = None
+        self.elevation: Elevations | None = None
+        """There once there is a sandbox."""
+
+    def require_open(self) -> None:
+        if self.is_closed:
+            raise ConfinementError(CLOSED)
+        if self._is_penned and self.judge.is_inside_sandbox:
+            raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
+        if os.getpid() != self._owner:
+            raise ConfinementError("this session belongs to the process that opened it; open another")
+
+    # What is in force
+
+    def now(self) -> Context:
+        """What a request is judged by that comes now. An open sandbox is proof enough that there is one."""
+        is_open = self._fences is not None and self._fences.are_open
+        return self.judge.now("" if is_open else sandbox_trouble())
+
+    @property
+    def have_processes(self) -> bool:
+        """Whether commands run, or have left processes running."""
+        return self._fences is not None and self._fences.have_processes
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force. The workspace is not looked through for them."""
+        return self.judge.source.settings
+
+    @property
+    def settings_files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+        return self.judge.source.files
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What could not be written down, and what answers could not be kept."""
+        written = self._ledger.troubles if self._ledger else ()
+        return (*written, *(self._desk.notices if self._desk else ()))
+
+    # What is asked
+
+    @property
+    def desk(self) -> "Desk":
+        with self._lock:
+            if self._desk is None:
+                from pinfold.approval.broker import Desk
+                from pinfold.approval.store import Store
+
+                footing = Footing(self, self._settings_file)
+                store = Store(approvals_file(self.environ))
+                self._desk = Desk(self._approvers, footing, store, self._one_command)
+            return self._desk
+
+    def is_under_way(self, run: str) -> bool:
+        """Whether a run, by its row in the journal, has not ended yet."""
+        ledger = self._ledger
+        return ledger is not None and ledger.is_under_way(int(run))
+
+    def has_anybody(self) -> bool:
+        """Whether there is an approver who could be asked."""
+        from pinfold.approval import is_there
+
+        return any(map(is_there, self._approvers))
+
+    def recalls_writes(self) -> bool:
+        """Whether a person has said, for longer than a run, that something may be written."""
+        has_any = os.path.exists(approvals_file(self.environ))
+        return has_any and self.desk.recalls(Capability.WRITE, self.id)
+
+    def widened(self, policy: SandboxPolicy, context: Context) -> SandboxPolicy:
+        """A command's policy, with what was granted for the session."""
+        return self.elevation.widened(policy, context) if self.elevation else policy
+
+    def ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """A pen's policy, without what was granted for the session."""
+        return self.elevation.ungranted(policy) if self.elevation else policy
+
+    # What is done
+
+    @property
+    def files(self) -> "FileTools":
+        self.require_open()
+        with self._lock:
+            if self._files is None:
+                from pinfold.session.files import SessionFiles
+
+                self._files = SessionFiles(self)
+        return self._files.tools()
+
+    @property
+    def ledger(self) -> "Ledger":
+        self.require_open()
+        return self.last_ledger
+
+    @property
+    def last_ledger(self) -> "Ledger":
+        """The ledger, in a session that is being closed too."""
+        with self._lock:
+            if self._ledger is None:
+                self.require_open()
+                from pinfold.session.journal import Ledger
+
+                size = self.settings.journal.size
+                self._ledger = Ledger(self.id, self.judge.roots, self.environ, size)
+                close_at_exit(self)
+                if not self._one_command:
+                    self._write_down()
+            return self._ledger
+
+    def keep(self, is_known: bool = False) -> None:
+        """Writes down what the session has by now, once it has done anything or is known for what it did."""
+        if (is_known or self._ledger is not None) and not self._one_command:
+            self._write_down()
+
+    @property
+    def fences(self) -> Fences:
+        self.require_open()
+        with self._lock:
+            if self._fences is None:
+                from pinfold.approval.write_questions import Elevations
+                from pinfold.network.host.gateway import Gateway
+
+                self.elevation = self.elevation or Elevations(self)
+                agent = self.environ.get("SSH_AUTH_SOCK", "")
+                self._fences = Fences(self.judge, agent, partial(Gateway, self), self.elevation)
+                self.made.catch_up = self._fences.catch_up
+            return self._fences
+
+    # What changes and ends it
+
+    def change_roots(self, roots: tuple[str, ...]) -> None:
+        if self._fences is not None:
+            self._fences.change_roots(roots)
+
+    def require_free(self) -> None:
+        """Raises where this thread is in the middle of what a change or the end would wait for."""
+        if (fences := self._fences) is not None:
+            fences.require_free()
+
+    def close(self) -> None:
+        """Ends everything that runs; nothing can be made any more. What runs is not a fork's to end."""
+        if os.getpid() != self._owner:
+            self.is_closed = True
+            return
+        self.require_free()
+        with self._lock:
+            fences, self._fences = self._fences, None
+            files, self._files = self._files, None
+            self.is_closed = True
+        self.judge.close()
+        if files is not None:
+            files.close()
+        if fences is not None:
+            fences.close()
+        if self._desk is not None:
+            self._desk.calls.close()
+        self.keep()
+        # Last: how the connections ended that were open is written down too.
+        with self._lock:
+            ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.close()
+
+
+_open: WeakSet[Resources] = WeakSet()
+
+
+def close_at_exit(resources: Resources) -> None:
+    """Unless they were closed before: more is no harm."""
     if not _open:
         close_first()
-    _open.add(session)
+    _open.add(resources)
 
 
 def close_first() -> None:
-    """Sessions are closed before whatever was to be ended until now."""
+    """Sessions are closed before anything that was to be ended until now."""
     atexit.unregister(_close_open)
     atexit.register(_close_open)
 
 
 def _close_open() -> None:
-    for session in list(_open):
+    for resources in list(_open):
         with suppress(Exception):  # there are others
-            session.close()
+            resources.close()
 
 
 def make_room() -> None:

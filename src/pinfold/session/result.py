@@ -1,14 +1,32 @@
-"""How a request to run something ended: what it wrote and how it left, or why it was not run."""
+"""What comes of a request to run something: the decision with its answer, and how the command ended."""
 
 from typing import Self
 
 from msgspec import Struct
 
+from pinfold.model.context import Context
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
 from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation, violations_text
 from pinfold.sandbox.backend import Enforcement
+
+
+class Judged(Struct, frozen=True):
+    """A command, what was decided about it, and the context in which it goes on."""
+
+    command: RunCommand
+    cwd: str
+    """The directory that it starts in."""
+    context: Context
+    decision: Decision
+    settlement: Settlement | None = None
+    """The answer, if a person was asked."""
+
+    @property
+    def is_allowed(self) -> bool:
+        return is_allowed(self.decision, self.settlement)
 
 
 class Result(Struct, frozen=True):
@@ -28,9 +46,9 @@ class Result(Struct, frozen=True):
     truncated: bool = False
     """Whether output beyond the cap was thrown away."""
     violations: tuple[Violation, ...] = ()
-    """What it tried and was refused, as far as the fence saw it and the settings want it reported."""
+    """What it tried and was denied, as far as the sandbox saw it and the settings want it reported."""
     needed: PermissionNeeded | None = None
-    """What it would have needed not to fail, where nobody could be asked for that: see `Session.retry`."""
+    """What it would have needed not to fail, if there was no approver to ask: see `Session.retry`."""
     left_running: tuple[str, ...] = ()
     """What earlier commands have left running in the session under other rules, a line each: told once, with
     the first command under these."""

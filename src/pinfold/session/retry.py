@@ -1,12 +1,13 @@
-"""A command that failed since it was refused what could not wait for a person: what it needed, and the same
-once more with that.
+"""A command that failed because it was denied what could not wait for a person: what it needed, and a second
+run with that.
 
-Calls that the warden sees wait for their answer, and nothing is run again (`elevation`). What is left is what
-it only notes, what nobody does on a caller's behalf, and runs that nobody could be asked about.
+Calls that the warden sees wait for their answer, and nothing is run again (`approval.write_questions`). This
+is for the rest: what the warden only records, what it does not do for a caller, and runs without a person to
+ask.
 
-INVARIANT: a command is run again once at most, inside of the fence, with just what was granted added to its
-policy. What was put to somebody while it waited (`Violation.answered`) is not asked for in this way, and
-whatever is not enough is not asked for at all.
+INVARIANT: a command is run again once at most, in the sandbox, with just what was granted added to its
+policy. What a person was asked while it waited (`Violation.answered`) is not asked for again. A grant that
+would not be enough is not asked for at all.
 """
 
 import os
@@ -21,17 +22,16 @@ from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Answer, PermissionNeeded, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.policy.explain_violation import sufficient_policy
 from pinfold.session.execution import Execution, Need
-from pinfold.session.judge import Judge
-from pinfold.session.parts import Parts
 from pinfold.session.request import CHANGED, Given
-from pinfold.session.settling import Settlements
+from pinfold.session.resources import Resources
+from pinfold.session.result import Judged
+from pinfold.session.settle import CommandQuestions
 
 MOST = 64
-"""Runs that are kept until somebody grants what they needed."""
+"""Runs that are kept until a caller grants what they needed."""
 
 
 class Retries:
@@ -39,23 +39,24 @@ class Retries:
 
     def __init__(
         self,
-        questions: Settlements,
-        parts: Parts,
-        judge: Callable[[], Judge],
-        started: Callable[[RunCommand, Decision, Settlement | None, Given, bool], Execution],
+        questions: CommandQuestions,
+        resources: Resources,
+        begin: Callable[[Judged, Given], Execution],
     ) -> None:
-        self._questions, self._parts, self._judge, self._started = questions, parts, judge, started
+        """`begin` journals a command and starts it."""
+        self._questions, self._resources, self._begin = questions, resources, begin
         self._lock = allocate_lock()
-        self._kept: OrderedDict[str, tuple[RunCommand, PermissionNeeded, Given]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Judged, PermissionNeeded, Given]] = OrderedDict()
         """By the questions that they left."""
 
     def need(
-        self, command: RunCommand, policy: SandboxPolicy, violations: Sequence[Violation], given: Given
+        self, judged: Judged, policy: SandboxPolicy, violations: Sequence[Violation], given: Given
     ) -> Need | None:
         """What a run of this policy that failed would have needed, where that can be granted afterwards;
-        and, where there is anybody to ask, how it goes on."""
-        anybody, elevation = self._parts.has_anybody(), self._parts.elevation
-        if elevation is None or (anybody and not self._judge().law.last_settings.filesystem.ask):
+        and, where there is a person to ask, how it goes on."""
+        command, resources = judged.command, self._resources
+        anybody, elevation = resources.has_anybody(), resources.elevation
+        if elevation is None or (anybody and not judged.context.settings.filesystem.ask):
             return None
         # A policy of the call's own may be narrower than the user's: it is not dropped for another.
         more = needed(violations, anybody) if command.policy is None else None
@@ -63,44 +64,44 @@ class Retries:
             return None
         if not is_repeatable(given.source):
             return None
-        wider = replace(command, disable_sandbox=False, policy=more)
-        decision = self._questions.widened(wider)
-        if decision is None:
+        wider = self._questions.widened(replace(command, disable_sandbox=False, policy=more))
+        if wider is None:
             return None
-        decision = told(decision, violations)
-        question = self._questions.question(wider, decision)
+        again = replace(wider, decision=told(wider.decision, violations))
+        question = self._questions.question(again)
         if anybody:
             put = self._questions.put
-            return Need(question, lambda gone: self._again(wider, question, put(question, gone), given))
+            return Need(question, lambda gone: self._again(again, question, put(question, gone), given))
         with self._lock:
-            self._kept[question.request_id] = wider, question, given
+            self._kept[question.request_id] = again, question, given
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)
         return Need(question, None)
 
     def run(self, question: PermissionNeeded, answer: Answer) -> Execution:
-        """The second run of a command that nobody could be asked about: by the question as it was left, which
-        is all that counts of the one that comes back."""
+        """The second run of a command for which there was no approver. It is judged by the question as it was
+        left; of the question that comes back, only the id counts."""
         with self._lock:
             found = self._kept.pop(question.request_id, None)
         if found is None:
             raise PolicyError("there is nothing to run again", help="run the command itself")
-        command, left, given = found
+        judged, left, given = found
         said = answer if answer in left.choices else Answer.NO
         is_no = said is Answer.NO
         outcome = SettlementOutcome.UNANSWERED if is_no else SettlementOutcome.GRANTED
-        return self._again(command, left, Settlement(said, "who opened the session", outcome), given)
+        return self._again(judged, left, Settlement(said, "who opened the session", outcome), given)
 
     def _again(
-        self, command: RunCommand, question: PermissionNeeded, settlement: Settlement, given: Given
+        self, judged: Judged, question: PermissionNeeded, settlement: Settlement, given: Given
     ) -> Execution:
-        """A person takes their time: nothing else was granted than what would be asked for now."""
-        decision, now = question.decision, self._questions.widened(command)
+        """A person takes time to answer: what was granted must be what would be asked for now."""
+        now = self._questions.widened(judged.command)
         if settlement.answer is not Answer.NO:
-            same = now is not None and now.widening == decision.widening
-            if not same or self._questions.question(command, decision).cwd != question.cwd:
+            same = now is not None and now.decision.widening == judged.decision.widening
+            if now is None or not same or now.cwd != question.cwd:
                 settlement = CHANGED
-        return self._started(command, decision, settlement, given, False)
+        again = replace(now or judged, decision=judged.decision, settlement=settlement)
+        return self._begin(again, given)
 
 
 def needed(violations: Sequence[Violation], anybody: bool) -> SandboxPolicy | None:
@@ -113,7 +114,7 @@ def needed(violations: Sequence[Violation], anybody: bool) -> SandboxPolicy | No
 
 
 def told(decision: Decision, violations: Sequence[Violation]) -> Decision:
-    """The same decision, with why it is asked."""
+    """The decision with one more reason: why it is asked."""
     more = f" and {len(violations) - 1} more" if len(violations) > 1 else ""
     first = " ".join((violations[0].operation, violations[0].path))
     said = f"it failed: it was refused `{first}`{more}, and would be run again with leave for that"

@@ -1,7 +1,7 @@
 """A session: the one place that knows the order of the stages.
 
-A request is judged, asked about where the answer is "ask", journaled, and then run: inside the fence, or
-outside where settings or a person said so. Whatever goes wrong on this way ends it before anything runs.
+A request is judged, asked about if the decision is "ask", journaled, and then started: in the sandbox, or
+outside if settings or a person say so. Any failure on this way ends the request before anything runs.
 """
 
 import os
@@ -9,7 +9,10 @@ import sys
 from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable
@@ -19,33 +22,35 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.model.symlinks import project_directory
-from pinfold.session.execution import Explanations
-from pinfold.session.judge import Judge, Talk
-from pinfold.session.parts import Parts
+from pinfold.session.execution import Execution, Explanations
+from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.session.request import (
     Given,
     as_command,
+    as_request,
     require_approvers,
     require_given,
     start_in,
     with_variables,
 )
+from pinfold.session.resources import Resources, fingerprint_of
+from pinfold.session.result import Judged
 from pinfold.settings.parse_layer import overlaid
-from pinfold.settings.sources import find_project
+from pinfold.settings.sources import file_of, find_project
 from pinfold.workspace.made_inside import MadeInside
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
+    from pinfold.model.violation import Violation
     from pinfold.policy.grants import GrantContext
-    from pinfold.session.execution import Execution
+    from pinfold.session.execution import Need
     from pinfold.session.journal import Ledger
     from pinfold.session.resources import Fences
     from pinfold.session.result import Result
     from pinfold.session.retry import Retries
-    from pinfold.session.settling import Settlements
-    from pinfold.session.starting import Starting
+    from pinfold.session.settle import CommandQuestions
 
 
 class Session:
@@ -95,30 +100,33 @@ class Session:
             settings = kept.given if settings is None else settings
             overrides = overlaid(kept.overrides, overrides or {})
         self.counts: Counter[str] = Counter()
-        """What was run, refused and asked, and what was done where there was no fence."""
+        """What was run, refused and asked, and what was done where there was no sandbox."""
         roots = tuple(project_directory(project) for project in projects)
         self.cwd = project_directory(cwd) if cwd else start_in(roots)
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides: Mapping[str, object] = overrides or {}
         self._opened_with = self._overrides
-        self._made = MadeInside()
-        self._talk = Talk(conversation, generation, model)
+        made = MadeInside()
         self._lock, self._changing = allocate_lock(), allocate_lock()
         self._refusals = Explanations()
-        self._questions: Settlements | None = None
+        self._questions: CommandQuestions | None = None
         self._retries: Retries | None = None
-        self._starts: Starting | None = None
-        self._judge = self._judge_of(roots or (find_project(self.cwd, self.environ),), self._overrides)
-        self._parts = Parts(
+        roots = roots or (find_project(self.cwd, self.environ),)
+        _guard_imports(roots)
+        talk = Talk(conversation, generation, model)
+        self._judge = Judge(
+            roots, self.cwd, self._user, self._overrides, self.environ, talk, self._held, made
+        )
+        self._resources = Resources(
             self.id,
-            lambda: self._judge,
-            self._user,
+            self._judge,
+            self.settings_file,
             self.environ,
             approvers,
             notes_reads,
             one_command,
             self._keep,
-            self._made,
+            made,
         )
 
     def _keep(self) -> None:
@@ -126,16 +134,9 @@ class Session:
         from pinfold.settings.resume_cap import held_of
         from pinfold.state.resume import keep
 
-        settings = self._judge.law.settings
+        settings = self.settings
         held, lasts = held_of(settings), settings.approvals.keep
         keep(self.id, self.roots, self._user, self._opened_with, held, lasts, self.environ)
-
-    def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
-        if not sys.flags.isolated:  # an isolated program has no directory of a project on its path
-            from pinfold.workspace.import_guard import guard_imports
-
-            guard_imports(roots)
-        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held, self._made)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -144,50 +145,49 @@ class Session:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has been closed: nobody waits for its questions then."""
-        return self._parts.is_closed
+        """Whether it has been closed: its questions are withdrawn then."""
+        return self._resources.is_closed
 
     @property
     def has_processes(self) -> bool:
         """Whether a command runs in it, or has left a process running."""
-        return self._parts.have_processes
+        return self._resources.have_processes
 
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        return self._judge.law.settings
+        return self._resources.settings
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know: what was not believed, not looked at, or not written down."""
-        return (*self._judge.law.notices, *self._parts.notices)
+        return (*self._judge.source.notices, *self._resources.notices)
 
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._judge.law.policy
+        return self._judge.source.policy
 
     def grant_context(self) -> "GrantContext":
         """What may be granted in this session is judged by this."""
-        return self._judge.law.grant_context()
+        from pinfold.policy.grants import GrantContext
+
+        return GrantContext.of(self._resources.now())
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
-        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, self._talk, self._held)
+        talk, held = self._judge.talk, self._held
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, talk, held)
 
     @property
     def settings_file(self) -> str:
         """Where the user's own settings are, or would be; empty where they are no file."""
-        from pinfold.session.choices import file_of
-
         return file_of(self._user, self.environ)
 
     @property
     def fingerprint(self) -> str:
-        """What answers to its questions stand on now: one given under another holds no more."""
-        from pinfold.session.choices import Footing
-
-        return Footing(lambda: self._judge, self._user, self.environ).fingerprint()
+        """What answers to its questions depend on now: an answer given under another holds no more."""
+        return fingerprint_of(self._resources.now())
 
     def add_project(self, path: str | os.PathLike[str]) -> None:
         """One more directory to work in, from the next request on."""
@@ -216,8 +216,14 @@ class Session:
         if environ == self.environ:
             return
         with self._changing:
-            self.environ = environ
-            self._rejudge(self.roots, self._overrides)
+            before, self.environ = self.environ, environ
+            self._judge.adopt(environ)
+            try:
+                self._rejudge(self.roots, self._overrides)
+            except BaseException:
+                self.environ = before
+                self._judge.adopt(before)
+                raise
 
     def judge_at(self, cwd: str) -> Judge:
         """What judges requests that start in this directory."""
@@ -230,19 +236,17 @@ class Session:
         return list(found) if isinstance(found, list | tuple) else []
 
     def _rejudge(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> None:
-        """Preconditions: nobody else changes anything, whose change would be lost."""
-        self._parts.require_free()
-        # What cannot be read is told by this, and the old ones stay.
-        judge = self._judge_of(roots, overrides)
+        """Preconditions: the lock for changes is held."""
+        self._resources.require_free()
+        _guard_imports(roots)
+        self._judge.turn_to(roots, overrides, self._held)  # raises if they cannot be read; the old ones stay
         self._overrides = overrides
-        before, self._judge = self._judge, judge
-        before.close()
-        self._parts.change_roots(roots)
-        self._parts.keep(is_known=self._held is not None)
+        self._resources.change_roots(roots)
+        self._resources.keep(is_known=self._held is not None)
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
-        return self._judge.check(request)
+        return self._judge.decided(as_request(request), self._resources.now())
 
     def check_path(self, path: str | os.PathLike[str], *, write: bool = False) -> Decision:
         """What would be done about reading a file, or writing it."""
@@ -252,22 +256,22 @@ class Session:
     @property
     def files(self) -> "FileTools":
         """The file tools: read, write, replace and so on, over the session's projects."""
-        return self._parts.files()
+        return self._resources.files
 
     @property
     def desk(self) -> "Desk":
         """Where the session's questions are put."""
-        return self._parts.desk()
+        return self._resources.desk
 
     @property
     def fences(self) -> "Fences":
         """What holds its commands."""
-        return self._parts.fences()
+        return self._resources.fences
 
     @property
     def ledger(self) -> "Ledger":
         """Where it is written down what the session does."""
-        return self._parts.ledger()
+        return self._resources.ledger
 
     def run(
         self,
@@ -294,67 +298,106 @@ class Session:
         streams: HandedStreams = HandedStreams(),  # noqa: B008  (it is frozen)
         umask: int | None = None,
         is_background: bool = False,
-    ) -> "Execution":
-        """The same, under way: take its events as they come. `terminal` is rows and columns of one.
-        `is_withdrawn` says, while a person is asked about it, that it is not wanted any more. `streams` are
-        descriptors of the caller that the command gets as its own; `umask` is its file mode creation mask.
-        With `is_background`, it has no time limit but one that the call or the settings set."""
-        self._parts.require_open()
+    ) -> Execution:
+        """Starts a command, and returns while it runs: take its events as they come.
+
+        `terminal` is rows and columns of one. `is_withdrawn` says, while a person is asked about the command,
+        that it is not wanted any more. `streams` are descriptors of the caller that the command gets as its
+        own; `umask` is its file mode creation mask. With `is_background`, it has no time limit but one that
+        the call or the settings set.
+        """
+        self._resources.require_open()
         require_given(given := Given(stdin, environment, terminal, streams, umask, is_background))
         command = with_variables(as_command(request, cwd, timeout), environment, self.environ)
-        _ = self.ledger  # opened while the fence still makes itself ready
-        decision, settlement = self._decided(command), None
-        if decision.verdict is Verdict.ASK:
-            decision, settlement = self._asking().settle(command, decision, is_withdrawn)
-        return self._starting().start(command, decision, settlement, given, is_first=True)
+        _ = self.ledger  # opened while the sandbox still makes itself ready
+        judged = self._judged(command)
+        judged = self._asked(judged, is_withdrawn)
+        entry = self._journaled(judged)
+        return self._started(entry, judged, given)
 
-    def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "Execution":
-        """Runs a command once more with what it needed (`result.needed`), which whoever calls this grants.
+    def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> Execution:
+        """Runs a command once more with what it needed (`result.needed`), which the caller grants.
 
         It is the second run, and the last: raises where there was one already, or a no.
         """
-        self._parts.require_open()
+        self._resources.require_open()
         if not isinstance(needed, PermissionNeeded):
             raise TypeError(f"`result.needed` is run again, not {needed!r}")
         return self._retrying().run(needed, answer)
 
-    def _asking(self) -> "Settlements":
+    # The stages
+
+    def _judged(self, command: RunCommand) -> Judged:
+        """Decides by what is in force now, with an open sandbox if the decision counts on one."""
+        context = self._resources.now()
+        decision = self._judge.decided(command, context)
+        if decision.sandboxed and decision.verdict is not Verdict.DENY:
+            try:
+                self.fences.fenced()
+            except SandboxUnavailable as error:
+                context = replace(context, sandbox_trouble=str(error))
+                decision = self._judge.decided(command, context)
+        return Judged(command, start_of(command, context.cwd), context, decision)
+
+    def _asked(self, judged: Judged, is_withdrawn: Callable[[], bool]) -> Judged:
+        """With the answer, if a person has to be asked; then by what is in force after it."""
+        if judged.decision.verdict is not Verdict.ASK:
+            return judged
+        return self._asking().settle(judged, is_withdrawn)
+
+    def _journaled(self, judged: Judged) -> int:
+        """The row of a command that is about to begin, or is refused. Raises if it cannot be written."""
+        decision, settlement, is_allowed = judged.decision, judged.settlement, judged.is_allowed
+        entry = self.ledger.before(judged.command, judged.cwd, decision, settlement, is_allowed)
+        if decision.verdict is Verdict.ASK:
+            self.counts["asked"] += 1
+        if judged.context.sandbox_trouble:
+            self.counts[f"unavailable: {judged.context.settings.sandbox.if_unavailable}"] += 1
+        self.counts["refused" if not is_allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
+        return entry
+
+    def _started(self, entry: int, judged: Judged, given: Given, is_again: bool = False) -> Execution:
+        """The command under way; if it may not run, why."""
+        if not judged.is_allowed:
+            return Execution(judged.decision, judged.settlement)
+        from pinfold.session.start import start
+
+        ledger = self._resources.last_ledger
+        need = None if is_again else partial(self._needed, judged, given)
+        try:
+            return start(entry, judged, given, self._resources, self._refusals, need)
+        except BaseException as error:
+            ledger.failed(entry, error)
+            raise
+
+    def _needed(
+        self, judged: Judged, given: Given, policy: SandboxPolicy, found: "tuple[Violation, ...]"
+    ) -> "Need | None":
+        return self._retrying().need(judged, policy, found, given)
+
+    def _begun_again(self, judged: Judged, given: Given) -> Execution:
+        return self._started(self._journaled(judged), judged, given, is_again=True)
+
+    def _asking(self) -> "CommandQuestions":
         with self._lock:
             if self._questions is None:
-                from pinfold.session.settling import Settlements
+                from pinfold.session.settle import CommandQuestions
 
-                self._questions = Settlements(
-                    self.id,
-                    lambda: self._judge,
-                    self._parts.desk,
-                    self._decided,
-                    self._refusals.of,
-                    lambda: self.is_closed,
-                )
+                self._questions = CommandQuestions(self._resources, self._judged, self._refusals)
             return self._questions
 
     def _retrying(self) -> "Retries":
-        questions, start = self._asking(), self._starting().start
+        questions = self._asking()
         with self._lock:
             if self._retries is None:
                 from pinfold.session.retry import Retries
 
-                self._retries = Retries(questions, self._parts, lambda: self._judge, start)
+                self._retries = Retries(questions, self._resources, self._begun_again)
             return self._retries
-
-    def _starting(self) -> "Starting":
-        with self._lock:
-            if self._starts is None:
-                from pinfold.session.starting import Starting
-
-                self._starts = Starting(
-                    lambda: self._judge, self._parts, self._refusals, self.counts, self._retrying
-                )
-            return self._starts
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
-        self._parts.close()
+        self._resources.close()
 
     def __enter__(self) -> Self:
         return self
@@ -362,15 +405,9 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decided(self, command: RunCommand) -> Decision:
-        """The decision, with a fence that stands where it counts on one."""
-        # What kept a fence from standing may be gone by now: too many processes, for instance.
-        self._judge.sandbox_trouble = self._parts.sandbox_trouble()
-        decision = self._judge.decided(command)
-        if decision.sandboxed and decision.verdict is not Verdict.DENY:
-            try:
-                self.fences.fenced()
-            except SandboxUnavailable as error:
-                self._judge.sandbox_trouble = str(error)
-                decision = self._judge.decided(command)
-        return decision
+
+def _guard_imports(roots: tuple[str, ...]) -> None:
+    if not sys.flags.isolated:  # an isolated program has no directory of a project on its path
+        from pinfold.workspace.import_guard import guard_imports
+
+        guard_imports(roots)

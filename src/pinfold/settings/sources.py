@@ -88,6 +88,13 @@ def user_file(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "pinfold", "settings.toml")
 
 
+def file_of(user: str | Mapping[str, object] | None, environ: Mapping[str, str]) -> str:
+    """The user's own settings file; empty if the user's settings are no file."""
+    if user is None:
+        return user_file(environ)
+    return os.path.abspath(user) if isinstance(user, str) else ""
+
+
 def upwards(directory: str, home: str) -> Iterator[str]:
     """The directory and those around it, up to the home or the root, which are no projects."""
     while directory not in ("/", home):

@@ -661,7 +661,7 @@ def several_hosts_are_asked_about_at_a_time(_: Machine) -> None:
     assert len(most) == 2 * MOST_OPEN and max(most) == MOST_OPEN and not together.broken, (most, result)
 
 
-def who_gives_up_a_host_leaves_no_thread_waiting_its_turn(_: Machine) -> None:
+def who_gives_up_a_host_leaves_no_question_waiting_its_turn(_: Machine) -> None:
     """While as many questions stand as may, a program could else give up one host after another for good."""
     many = """
         import os, signal, socket, sys, time
@@ -684,10 +684,17 @@ def who_gives_up_a_host_leaves_no_thread_waiting_its_turn(_: Machine) -> None:
         seen.wait(PATIENCE)
         return pinfold.Answer.NO
 
-    def wait_for_asking(number: int) -> None:
-        wait_until(lambda: sum(each.name == "pinfold-ask" for each in threading.enumerate()) == number)
-
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        asking: Any = session.desk.calls
+
+        def wait_for_asking(number: int) -> None:
+            def waited_for() -> int:
+                askers = list(asking._askers.values())
+                return sum(bool(each.waiting) for asker in askers for each in [*asker.questions.values()])
+
+            wait_until(lambda: waited_for() == number)
+            assert sum(each.name == "pinfold-asking" for each in threading.enumerate()) == MOST_OPEN
+
         execution = session.start(python(many, port, MOST_OPEN))
         wait_for_asking(MOST_OPEN)
         Path("all-stand").touch()

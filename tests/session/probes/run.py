@@ -22,7 +22,7 @@ from pinfold.audit.history import entries
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.host import command as start
-from pinfold.session import starting
+from pinfold.session import start as start_stage
 from pinfold.state.directory import journal_file
 from pinfold.state.sessions import live_sessions
 from tests.patience import wait_until
@@ -632,7 +632,7 @@ def a_command_that_nobody_gets_is_ended() -> None:
     def is_asleep() -> bool:
         return subprocess.run(["pgrep", "-f", f"^sleep {sleep}$"], stdout=subprocess.DEVNULL).returncode == 0
 
-    for place, part in ((starting, "Execution"), (start, "PennedCommand")):
+    for place, part in ((start_stage, "Execution"), (start, "PennedCommand")):
         with opened() as session:
             execution = session.start(["sleep", sleep])
             wait_until(is_asleep)

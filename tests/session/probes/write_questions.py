@@ -71,6 +71,12 @@ def opened(person: Person, settings: dict[str, Any] | None = None) -> pinfold.Se
     return pinfold.Session([os.getcwd()], settings=settings or {}, approvers=[person])
 
 
+def _plan_of(session: pinfold.Session) -> str:
+    """How the pen of its next command is built."""
+    context = session._resources.now()
+    return session.fences.fenced().plan(session._resources.widened(context.policy, context))
+
+
 def until(event: threading.Event) -> Callable[[str], None]:
     """What a person does meanwhile who takes their time."""
 
@@ -396,7 +402,7 @@ def a_session_grant_widens_later_pens() -> None:
         assert session.run(f"echo 1 > {OUT}/file").exit_code == 0
         assert session.run(f"echo 2 > {OUT}/file; echo 3 >> {OUT}/file").exit_code == 0
         assert person.paths == [f"{OUT}/file"] and read(f"{OUT}/file") == "2\n3\n"
-        plan = session.fences.fenced().plan(session._parts.widened(session.policy))
+        plan = _plan_of(session)
         assert f"bind '{OUT}/file' True" in plan
         assert session.run(f"echo > {OUT}/other").exit_code == 0
         assert person.paths[1:] == [f"{OUT}/other"]
@@ -408,7 +414,7 @@ def leave_to_make_a_directory_is_no_leave_to_write_in_it() -> None:
         assert session.run(f"mkdir {OUT}/d").exit_code == 0
         os.rmdir(f"{OUT}/d")
         assert session.run(f"mkdir {OUT}/d").exit_code == 0 and len(person.asked) == 1
-        assert f"'{OUT}/d'" not in session.fences.fenced().plan(session._parts.widened(session.policy))
+        assert f"'{OUT}/d'" not in _plan_of(session)
         person.answer = NO
         assert session.run(f"echo > {OUT}/d/file").exit_code
         assert person.paths[1:] == [f"{OUT}/d/file"] and os.listdir(f"{OUT}/d") == []

@@ -19,7 +19,7 @@ from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import CallTool, Request, RunCommand
-from pinfold.session.judge import Judge, Talk
+from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
 
@@ -108,7 +108,7 @@ def _outcomes(
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
-        due = Deadline(judge.law.last_settings.answer if requests[1:] else None)
+        due = Deadline(judge.source.settings.answer if requests[1:] else None)
         for request in requests[1:]:
             outcomes.append(_judged(call, request, judge, environ))
             if due.is_past:
@@ -155,23 +155,21 @@ def _command(
         )  # the agent is in a pen itself
     ours = unwrapped(request.command, AGENTS, judge.roots, call.conversation)
     agent = ours.agent if ours else call.agent
-    if ours is None and not call.can_rewrite:
-        judge.sandbox_trouble = BARE
     wanted = request
     if ours is not None:
         # An agent may have written the line itself: what it says of the fence is a wish of its own.
         bypass = request.disable_sandbox or ours.leaves_fence
         wanted = replace(request, command=ours.line, disable_sandbox=bypass)
-    if not os.path.isdir(start := judge.start_of(wanted)):
+    if not os.path.isdir(start := start_of(wanted, judge.cwd)):
         return HookOutcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
         from pinfold.session.request import require_pen_or_way_out
 
         try:
-            require_pen_or_way_out(judge.roots, judge.law.settings, wanted)
+            require_pen_or_way_out(judge.roots, judge.source.settings, wanted)
         except ConfinementError as error:
             return HookOutcome(Opinion.DENY, str(error))
-    decision = judge.check(wanted)
+    decision = judge.check(wanted, BARE if ours is None and not call.can_rewrite else None)
     if decision.verdict is Verdict.DENY:
         _write_down(call, wanted, decision, judge, environ)
         return HookOutcome(Opinion.DENY, told(decision))
@@ -217,8 +215,8 @@ def _write_down(
     # Imported here: most calls are not refused.
     from pinfold.integrations.hooks.journal import write_refusal
 
-    size = judge.law.last_settings.journal.size
-    write_refusal(call, request, decision, judge.start_of(request), judge.roots, size, environ)
+    size, start = judge.source.settings.journal.size, start_of(request, judge.cwd)
+    write_refusal(call, request, decision, start, judge.roots, size, environ)
 
 
 def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> str:
@@ -271,10 +269,10 @@ def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
         from pinfold.session.request import require_pen_or_way_out
 
         try:
-            require_pen_or_way_out(roots, judge.law.settings)
+            require_pen_or_way_out(roots, judge.source.settings)
         except ConfinementError as error:
             return HookOutcome(Opinion.NONE, context=f"No command can be run here: {error}.")
-    policy = told(judge.law.policy, roots)
+    policy = told(judge.source.policy, roots)
     return HookOutcome(
-        Opinion.NONE, context=summarize(policy, judge.law.settings, roots, AgentInterface.HOOK)
+        Opinion.NONE, context=summarize(policy, judge.source.settings, roots, AgentInterface.HOOK)
     )

@@ -1,15 +1,17 @@
 """What the host remembers of calls that wait: only those that somebody waits for."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import SimpleNamespace
 from typing import Any
 
 from tests.patience import wait_until
 
+from pinfold.approval.broker import CallQuestions
 from pinfold.model.env_files import FileIdentity
+from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
+from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.sandbox.linux.host.elevation import Elevating
 from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
@@ -30,6 +32,7 @@ class Slow:
 
     def __init__(self) -> None:
         self.answered = threading.Event()
+        self.calls = CallQuestions()
 
     def made(self, identity: FileIdentity) -> None:
         pass
@@ -37,18 +40,38 @@ class Slow:
     def asks(self, _policy: SandboxPolicy) -> bool:
         return True
 
-    def key(self, _wanted: Wanted) -> tuple[str, ...]:
-        return ("the same",)
-
     def known(self, _wanted: Wanted) -> Ruling | None:
         return None
 
-    def ask(self, _wanted: Wanted, _is_withdrawn: Callable[[], bool]) -> Ruling | None:
-        self.answered.wait(30)
-        return Ruling(False, "no")
+    def put(
+        self,
+        command: Hashable,
+        wanted: Wanted,
+        obstacle: Callable[[], Ruling | None],
+        answered: Callable[[Ruling], None],
+    ) -> Callable[[], None]:
+        return self.calls.put(command, "the same", Question(self.answered), answered)
 
-    def is_over(self, _request: StartRequest) -> bool:
-        return False
+
+class Question:
+    def __init__(self, answered: threading.Event) -> None:
+        self.answered = answered
+
+    def known(self) -> Ruling | None:
+        return None
+
+    def ask(self, _is_withdrawn: Callable[[], bool]) -> tuple[Ruling | None, bool]:
+        self.answered.wait(30)
+        return Ruling(False, "no"), True
+
+    def denied(self, settlement: Settlement) -> Ruling:
+        return Ruling(False, settlement.by)
+
+    def failed(self, error: Exception) -> Ruling:
+        raise error
+
+    def holds(self, _answer: Ruling) -> bool:
+        return True
 
 
 def test_callers_that_have_gone_are_not_remembered() -> None:
@@ -66,11 +89,13 @@ def test_callers_that_have_gone_are_not_remembered() -> None:
             channel.send(warden, CallWithdrawn(number))
         channel.send(warden, asked(2000))
         wait_until(lambda: elevating.alive.get((client, 2000)) is not None)
-        (question,) = elevating.commands[7].questions.values()
-        assert [call.id for call in question.calls.values()] == [0, 2000]
+        (asker,) = slow.calls._askers.values()
+        (question,) = asker.questions.values()
+        assert len(question.waiting) == 2
         assert {id_ for _, id_ in elevating.alive} == {0, 2000}
         slow.answered.set()
         assert {channel.receive(warden, CallAnswer)[0].id for _ in range(2)} == {0, 2000}
         wait_until(lambda: not elevating.alive)
     elevating.close()
+    slow.calls.close()
     client.close()

@@ -1,36 +1,30 @@
-"""The host's part of a question: calls that wait in pens, joined, bounded, asked about and then done.
+"""The host's part of a question: calls that wait in pens are handed to the broker, and done if it says so.
 
 The life of a call (`Call`), by where it is kept:
 
 | kept in | what it waits for | then |
 |---|---|---|
-| `heard` | the thread that hears | what is known is settled; else it joins its like, as one question |
-| a question in `Command.waiting` | that fewer of the command's are open | a thread of `asking` has it |
-| a question with such a thread | a person | it is settled as they said, with all of its like |
+| `heard` | the thread that hears | what is known is settled; else the broker gets it |
+| the broker | a person, with all calls like it | it is settled as they said |
 | `granting` | the granter | it is answered by what came of it |
 
-All the while it is in `alive`: who is not there any more has been answered, or nobody waits for it.
+All the while it is in `alive`: a call that is not there any more has been answered, or nothing waits for it.
 
-Whatever a person, or a thousand programs, take their time with, no command waits that has nothing to do with
-it: what waits for a person or for the granter has threads of its own, and nobody has the lock meanwhile.
-
-- Like calls of a command are one question, and its answer holds for all of them, and for those that come
-  later: a yes for this run until that has ended, and afterwards for those alone that wait for it.
-- A command may have `MOST_OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
-  hears no.
-- Nobody is asked for what the user could not do either.
+A person, or a thousand programs, may take any time: no command waits that has nothing to do with it. What
+waits for a person or for the granter has threads of its own, and none of them holds the lock meanwhile. A
+person is not asked for what the user could not do either.
 """
 
 import os
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from pinfold.model.codes import ViolationCode
 from pinfold.model.errors import ConfinementError
 from pinfold.model.git_repositories import COMPLETING
-from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Ruling, StartRequest, Wanted
 from pinfold.sandbox.linux.host.keeper_client import GranterClient, KeeperClient
@@ -46,10 +40,8 @@ from pinfold.sandbox.linux.protocol.warden import OTHERWISE, CallAnswer, CallAsk
 from pinfold.sandbox.poll_set import PollSet
 from pinfold.sandbox.threads import Workers, begin_thread
 
-ASKING = 32
-"""How many questions of the session are asked at a time."""
 COMMANDS = 1024
-"""Of how many commands answers are remembered, and which they are."""
+"""How many commands are known by their tags."""
 UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: COMPLETING.why}
 """Why the granter has not made a change, where no errno says it."""
 
@@ -70,24 +62,6 @@ Key = tuple[WardenClient, int]
 """A call by its warden and its id there."""
 
 
-class Question:
-    def __init__(self, wanted: Wanted, key: tuple[str, ...]) -> None:
-        self.wanted, self.key = wanted, key
-        self.calls: dict[Key, Call] = {}
-        """Those that wait for it, and no others."""
-        self.ruling: Ruling | None = None
-
-
-class Command:
-    """What a command has asked."""
-
-    def __init__(self) -> None:
-        self.questions: dict[tuple[str, ...], Question] = {}
-        """But those that nobody waited for: whoever wants the same later is asked about anew."""
-        self.asked = self.open = 0
-        self.waiting: deque[Question] = deque()
-
-
 class Elevating:
     """May be used from any thread."""
 
@@ -96,19 +70,19 @@ class Elevating:
         self.elevation = elevation
         self.granter = GranterClient(keeper)
         self.lock = threading.Lock()
-        """Of commands, their questions and calls, and of wardens; held for moments."""
+        """Of commands, calls and wardens; held for moments."""
         self.heard: deque[tuple[WardenClient, SandboxPolicy, CallAsked]] = deque()
-        """What a warden has told of a call, by whoever read it."""
-        self.alive: dict[Key, Question | None] = {}
-        """Calls that somebody waits for, and the question of each, once it has one."""
+        """What a warden has told of a call, in the thread that read it."""
+        self.alive: dict[Key, Callable[[], None] | None] = {}
+        """Calls that a program waits for, and what withdraws each, once the broker has it."""
         self.requests: OrderedDict[int, StartRequest] = OrderedDict()
         """What runs, by its tag."""
-        self.commands: OrderedDict[int, Command] = OrderedDict()
-        """What they have asked, by the same."""
         self.wardens: dict[int, WardenClient] = {}
-        """Who is listened to, by descriptor."""
+        """Those that are listened to, by descriptor."""
         self.closed = False
-        self.asking, self.granting = Workers("asking", ASKING), Workers("grant", 1)
+        self.token = object()
+        """Tells its commands from those that have the same tags in another session of a keeper."""
+        self.granting = Workers("grant", 1)
         self.poll = PollSet()
         try:
             self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -147,8 +121,9 @@ class Elevating:
         with self.lock:
             self.closed = True
         self._wake()
+        for key in list(self.alive):
+            self._withdraw(key)
         self.granting.close()
-        self.asking.close()
         self.granter.close()
 
     def _wake(self) -> None:
@@ -198,11 +173,11 @@ class Elevating:
                 self._withdraw(key)
 
     def _withdraw(self, key: Key) -> None:
-        """Nobody waits for it any more."""
+        """Nothing waits for it any more."""
         with self.lock:
-            question = self.alive.pop(key, None)
-            if question is not None:
-                question.calls.pop(key, None)
+            withdraw = self.alive.pop(key, None)
+        if withdraw is not None:
+            withdraw()
 
     def _take(self, warden: WardenClient, policy: SandboxPolicy, asked: CallAsked) -> None:
         change = asked.change
@@ -222,97 +197,23 @@ class Elevating:
         )
         call = Call(warden, asked.id, change)
         ruling = self.elevation.known(wanted)
-        if ruling is None:
-            ruling = self._ruling_of_its_like(call, asked.tag, wanted)
         if ruling is not None:
             self._settle(call, ruling)
+        elif not self._is_withdrawn(call):
+            self._put(call, asked.tag, wanted)
 
-    def _ruling_of_its_like(self, call: Call, tag: int, wanted: Wanted) -> Ruling | None:
-        """What was said of such a call; None if it waits now, with its like or as the first of them."""
-        key = self.elevation.key(wanted)
+    def _put(self, call: Call, tag: int, wanted: Wanted) -> None:
+        withdraw = self.elevation.put(
+            (self.token, tag), wanted, lambda: self._obstacle(call), lambda ruling: self._settle(call, ruling)
+        )
         with self.lock:
-            if self._is_withdrawn(call):
-                return None
-            command = self._command(tag)
-            question = command.questions.get(key)
-            if question and not self._has_lapsed(question):
-                if question.ruling is None:
-                    self._join(call, question)
-                return question.ruling
-            if command.asked >= MOST_ASKED:
-                return Ruling(False, ASKED_ENOUGH)
-            command.asked += 1
-            question = command.questions[key] = Question(wanted, key)
-            self._join(call, question)
-            self._start(command, question)
-            return None
+            is_alive = call.key in self.alive
+            if is_alive:
+                self.alive[call.key] = withdraw
+        if not is_alive:
+            withdraw()
 
-    def _has_lapsed(self, question: Question) -> bool:
-        ruling, request = question.ruling, question.wanted.request
-        is_for_run = ruling is not None and ruling.ends_with_run
-        return is_for_run and (request is None or self.elevation.is_over(request))
-
-    def _join(self, call: Call, question: Question) -> None:
-        """Preconditions: the lock is held, and somebody waits for the call."""
-        question.calls[call.key] = call
-        self.alive[call.key] = question
-
-    def _command(self, tag: int) -> Command:
-        """Preconditions: the lock is held."""
-        if tag not in self.commands:
-            done = [other for other, each in self.commands.items() if not each.open]
-            if len(self.commands) >= COMMANDS and done:
-                del self.commands[done[0]]
-            self.commands[tag] = Command()
-        return self.commands[tag]
-
-    # Asking
-
-    def _start(self, command: Command, question: Question) -> None:
-        """Preconditions: the lock is held."""
-        if command.open >= MOST_OPEN:
-            command.waiting.append(question)
-            return
-        try:
-            self.asking.give(lambda: self._ask(command, question))
-        except RuntimeError:
-            del command.questions[question.key]  # whoever wants the same later is asked about
-            raise
-        command.open += 1
-
-    def _ask(self, command: Command, question: Question) -> None:
-        ruling = None
-        while ruling is None:
-            try:
-                calls = self._waiting(question)
-                ruling = self._likely(calls[0]) if calls else None
-                if calls and ruling is None:
-                    ruling = self.elevation.ask(question.wanted, lambda: not self._waiting(question))
-            except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
-                ruling = Ruling(False, f"the question failed: {error}")
-            with self.lock:
-                calls = self._calls(question)
-                if ruling is None and calls:
-                    continue  # somebody has come since
-                if ruling is None:
-                    del command.questions[question.key]
-                question.ruling = ruling = ruling or Ruling(False)
-                question.calls = {}
-                command.open -= 1
-                if command.waiting:
-                    self._start(command, command.waiting.popleft())
-        for call in calls:
-            self._settle(call, ruling)
-
-    def _waiting(self, question: Question) -> list[Call]:
-        with self.lock:
-            return self._calls(question)
-
-    def _calls(self, question: Question) -> list[Call]:
-        """Preconditions: the lock is held."""
-        return [call for call in question.calls.values() if not self._is_withdrawn(call)]
-
-    def _likely(self, call: Call) -> Ruling | None:
+    def _obstacle(self, call: Call) -> Ruling | None:
         """What would be in the way of a yes."""
         error, _ = self.granter.ask(CheckChange(call.change))
         if not error:
@@ -358,6 +259,6 @@ class Elevating:
         warden.answer(CallAnswer(id_, OTHERWISE, denial))
 
     def _is_withdrawn(self, call: Call) -> bool:
-        """Whether nobody waits for it: its caller has ended, its warden or the session has."""
+        """Whether nothing waits for it: its caller has ended, its warden or the session has."""
         gone = self.closed or call.warden.ended
         return bool(gone) or call.key not in self.alive

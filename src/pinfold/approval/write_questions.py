@@ -1,16 +1,18 @@
-"""Calls that wait, as the sandbox hands them over: rules, a person and the journal for them.
+"""Questions about calls that wait in a sandbox: judged by the rules, put to a person, journaled.
 
-INVARIANT: whatever goes wrong is a no.
+INVARIANT: any failure is a no.
 """
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from stat import S_IMODE
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pinfold.approval.wording import DONE
+from pinfold.audit.journal import Repeats
 from pinfold.model.codes import ViolationCode
+from pinfold.model.context import Context
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.env_files import FileIdentity
 from pinfold.model.permission import (
@@ -44,49 +46,75 @@ from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import GIT_BLOCKED, protected_by, why_protected
 from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
-from pinfold.session.journal import Repeats
-from pinfold.session.judge import Judge
 from pinfold.workspace.rm_targets import Removals
 
 if TYPE_CHECKING:
     from pinfold.approval.broker import Desk
+    from pinfold.model.settings import Settings
     from pinfold.model.violation import Violation
-    from pinfold.session.journal import Ledger
+    from pinfold.workspace.made_inside import MadeInside
 
 UNWRITTEN = "it could not be written down, so it is not done"
+
+
+class Book(Protocol):
+    """Where answers are journaled."""
+
+    def elevated(
+        self,
+        question: PermissionNeeded,
+        settlement: Settlement,
+        paths: tuple[str, ...],
+        entry: int,
+        times: int,
+    ) -> bool:
+        """Whether it could be written."""
+
+
+class WritingSession(Protocol):
+    """The session whose commands ask."""
+
+    id: str
+    notes_reads: bool
+    made: "MadeInside"
+
+    def now(self) -> Context:
+        """What is in force."""
+
+    @property
+    def settings(self) -> "Settings": ...
+
+    @property
+    def desk(self) -> "Desk": ...
+
+    @property
+    def ledger(self) -> Book: ...
+
+    def has_anybody(self) -> bool:
+        """Whether there is an approver."""
+
+    def recalls_writes(self) -> bool:
+        """Whether answers are remembered that hold without one."""
 
 
 class Elevations:
     """May be used from any thread."""
 
-    def __init__(
-        self,
-        session: str,
-        judge: "Callable[[], Judge]",
-        desk: "Callable[[], Desk]",
-        ledger: "Callable[[], Ledger]",
-        anybody: bool,
-        recalls: Callable[[], bool],
-        notes_reads: bool,
-        made: Callable[[FileIdentity], None],
-    ) -> None:
-        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
-        self._anybody = anybody
-        """Whether there is an approver at all."""
-        self._recalls = recalls
-        """Whether answers are remembered that hold with nobody there, too."""
-        self.notes_reads = notes_reads
-        self.made = made
+    def __init__(self, session: WritingSession) -> None:
+        self._session = session
+        self._anybody = session.has_anybody()
+        self.notes_reads = session.notes_reads
+        self.made: Callable[[FileIdentity], None] = session.made.add
         self._lock = allocate_lock()
         self._grants = Grants()
         self._granted_on = ""
-        """What the desk's answers stood on then."""
+        """What the broker's answers depended on then."""
         self._removals = Removals()
         self._repeats = Repeats()
 
     def asks(self, policy: SandboxPolicy) -> bool:
-        may = policy.type is not PolicyType.INSECURE_NONE and self._judge().law.last_settings.filesystem.ask
-        return may and (self._anybody or self._recalls())
+        may = policy.type is not PolicyType.INSECURE_NONE and self._session.settings.filesystem.ask
+        return may and (self._anybody or self._session.recalls_writes())
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
@@ -102,13 +130,24 @@ class Elevations:
             return Ruling(False, found.message, code=None if found.by_administrator else ViolationCode.NEVER)
         return Ruling(True) if covers(self._standing(), key, context, wanted.rule) else None
 
+    def put(
+        self,
+        command: Hashable,
+        wanted: Wanted,
+        obstacle: Callable[[], Ruling | None],
+        answered: Callable[[Ruling], None],
+    ) -> Callable[[], None]:
+        question = _WriteQuestion(self, wanted, obstacle)
+        return self._session.desk.calls.put(("write", command), self.key(wanted), question, answered)
+
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
+        """The answer, after as long as a person takes; None if the question was withdrawn."""
         key, context = self.key(wanted), self._grant_context(wanted.policy)
         directory = directory_to_offer(key, context)
         request = wanted.request
         question = PermissionNeeded(
             request_id=os.urandom(8).hex(),
-            session=self._session,
+            session=self._session.id,
             capability=Capability.WRITE,
             command=request.line if request else "",
             cwd=request.cwd if request else "",
@@ -121,12 +160,12 @@ class Elevations:
             program=wanted.program,
             run=str(request.entry) if request else "",
         )
-        if not self._anybody and self._desk().known(question) is None:
+        if not self._anybody and self._session.desk.known(question) is None:
             return Ruling(False)  # as where nothing waits
-        stands_on = self._desk().stands_on()
-        settlement = self._desk().ask(question, is_withdrawn)
+        stands_on = self._session.desk.stands_on()
+        settlement = self._session.desk.ask(question, is_withdrawn)
         written = self._write_down(question, settlement, wanted)
-        # A person takes their time: what nobody may grant by now is not granted.
+        # A person takes time to answer: what must not be granted by now is not granted.
         late = self.known(wanted) if written else Ruling(False, UNWRITTEN)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
         if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
@@ -143,7 +182,8 @@ class Elevations:
         return late or Ruling(False)
 
     def is_over(self, request: StartRequest) -> bool:
-        return self._desk().is_over(str(request.entry))
+        """Whether the command's run has ended: what calls now is what it left running."""
+        return self._session.desk.is_over(str(request.entry))
 
     def may_follow(
         self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
@@ -162,46 +202,70 @@ class Elevations:
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]
         return not any(is_too_much(directory, context) for directory in directories)
 
-    def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
+    def widened(self, policy: SandboxPolicy, context: Context) -> SandboxPolicy:
         """The policy of a command's pen, with what was granted for the session."""
         grants = self._standing()
         return (
             policy
             if grants == Grants()
-            else widened(policy, grants, self._judge().law.policy, self._grant_context(policy))
+            else widened(policy, grants, context.policy, self._grant_context(policy, context))
         )
 
     def ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
         """A pen's policy without what was granted for the session: no answer depends on earlier ones."""
         with self._lock:
             grants = self._grants
-        return ungranted(policy, grants, self._judge().law.policy)
+        return ungranted(policy, grants, self._session.now().policy)
 
     def _write_down(self, question: PermissionNeeded, settlement: Settlement, wanted: Wanted) -> bool:
-        """Whether the journal has it. What was answered like this before is written as it doubles: a command
-        may ask again without end, be it that it withdraws each time."""
+        """Whether the journal has it. An answer like an earlier one is written when their number doubles: a
+        command may ask again without end, even if it withdraws each time."""
         entry = wanted.request.entry if wanted.request else 0
         what = (wanted.operation, wanted.paths, settlement.answer, settlement.by)
         with self._lock:
             times = self._repeats.count(str(entry), what, is_grant=settlement.answer is not Answer.NO)
-        return not times or self._ledger().elevated(question, settlement, wanted.paths, entry, times)
+        return not times or self._session.ledger.elevated(question, settlement, wanted.paths, entry, times)
 
     def _standing(self) -> Grants:
         """What was granted for the session, under the settings that are in force."""
         with self._lock:
             grants, granted_on = self._grants, self._granted_on
-        is_standing = grants == Grants() or granted_on == self._desk().stands_on()
+        is_standing = grants == Grants() or granted_on == self._session.desk.stands_on()
         return grants if is_standing else Grants()
 
-    def _grant_context(self, policy: SandboxPolicy) -> GrantContext:
+    def _grant_context(self, policy: SandboxPolicy, context: Context | None = None) -> GrantContext:
         """A command goes on in its pen when settings change: what they hide and protect by now counts too."""
-        law = self._judge().law
-        now = law.policy
+        context = context or self._session.now()
+        now = context.policy
         since = SandboxPolicy(hidden=now.hidden, protected=now.protected, ignore_mapping=now.ignore_mapping)
         is_known = {*now.hidden} <= {*policy.hidden} and {*now.protected} <= {*policy.protected}
         if not is_known or now.ignore_mapping != policy.ignore_mapping:
-            policy, _ = narrowed(policy, since, law.settings.cap)
-        return law.grant_context(policy)
+            policy, _ = narrowed(policy, since, context.settings.cap)
+        return GrantContext.of(context, policy)
+
+
+class _WriteQuestion:
+    """A call that waits, as the broker asks about it."""
+
+    def __init__(self, elevations: Elevations, wanted: Wanted, obstacle: Callable[[], Ruling | None]) -> None:
+        self._elevations, self._wanted, self._obstacle = elevations, wanted, obstacle
+
+    def known(self) -> Ruling | None:
+        return None
+
+    def ask(self, is_withdrawn: Callable[[], bool]) -> tuple[Ruling | None, bool]:
+        return self._obstacle() or self._elevations.ask(self._wanted, is_withdrawn), True
+
+    def denied(self, settlement: Settlement) -> Ruling:
+        return Ruling(False, settlement.by)
+
+    def failed(self, error: Exception) -> Ruling:
+        return Ruling(False, f"the question failed: {error}")
+
+    def holds(self, answer: Ruling) -> bool:
+        """A yes for this run ends with it."""
+        request = self._wanted.request
+        return not answer.ends_with_run or (request is not None and not self._elevations.is_over(request))
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> Decision:

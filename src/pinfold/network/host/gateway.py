@@ -1,10 +1,10 @@
-"""The way out of a session's pens, as the sandbox is given it: starts the gate, and files what it tells.
+"""How a session's pens reach hosts, as the sandbox sees it: starts the gate, and files what it tells.
 
-The gate has a process of its own, which is started when the first program wants out: until then a thread
-watches the doorbells, that is, the wardens' lines and the socket for questions about names. What may be
-reached is said by `hosts`, and what leads in by `publishing`.
+The gate is a process of its own. It is started when the first program wants to connect. Until then a thread
+watches the doorbells: the wardens' lines and the socket for questions about names. `host_rules` says what may
+be reached, and `publish` which ports lead in.
 
-INVARIANT: whatever goes wrong is a no, and once the gate is gone nothing gets out of this session any more.
+INVARIANT: any failure is a no. Once the gate is gone, nothing leaves this session any more.
 """
 
 import os
@@ -12,11 +12,12 @@ import select
 import threading
 from _socket import socket
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pinfold.audit.journal import Repeats
 from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError, PinfoldError
@@ -26,46 +27,34 @@ from pinfold.policy.network_scope import PenReach, allows_network, lent_ports
 from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.poll_set import PollSet
 from pinfold.sandbox.threads import begin_thread
-from pinfold.session.journal import Repeats
-from pinfold.session.judge import Judge
-from pinfold.session.publish import Publishing
 from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:
-    from pinfold.approval.broker import Desk
+    from pinfold.network.host.connecting_session import ConnectingSession
+    from pinfold.network.host.publish import Publishing
     from pinfold.network.host_decision import ConnectionOutcome
     from pinfold.network.session_link import Line
     from pinfold.sandbox.gate_process import GateProcess
-    from pinfold.session.journal import Ledger
 
 RESOLVER = "resolver"
 CARRIED = "carried"
-"""The face whose connects the warden tells of, where anybody was there to be refused; of nothing later."""
+"""The face whose connects the warden reports while the program waits for them, and nothing later."""
 NOT_GRANTABLE = (
     ViolationCode.MALFORMED,
     ViolationCode.MISMATCHED,
     ViolationCode.BUSY,
     ViolationCode.REPEATED,
 )
-"""Refusals that no yes of a person's would change."""
+"""Refusals that a person's yes would not change."""
 MOST_COMMANDS = 4096
-"""Of how many commands we know by their tags what they are."""
+"""How many commands are known by their tags."""
 
 
 class Gateway:
     """May be used from any thread."""
 
-    def __init__(
-        self,
-        session: str,
-        judge: "Callable[[], Judge]",
-        desk: "Callable[[], Desk]",
-        ledger: "Callable[[], Ledger]",
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:
-        """`environ` tells of the proxy that this machine uses."""
-        self._environ = environ
-        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+    def __init__(self, session: "ConnectingSession") -> None:
+        self._session = session
         self._lock = threading.Lock()
         self._pens: dict[str, PenReach] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
@@ -77,15 +66,16 @@ class Gateway:
         self._gatehouse: GateProcess | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
-        self._publishing = Publishing(judge, ledger, self._add, self._withdraw)
+        self._publishing: Publishing | None = None
+        """There once a port is published."""
 
     # What the sandbox tells
 
     def leads_out(self, policy: SandboxPolicy) -> bool:
-        return allows_network(policy, self._judge().law.last_settings)
+        return allows_network(policy, self._session.settings)
 
     def lent_ports(self, policy: SandboxPolicy) -> dict[int, str]:
-        return lent_ports(policy, self._judge().law.last_settings)
+        return lent_ports(policy, self._session.settings)
 
     def attend(
         self,
@@ -94,7 +84,7 @@ class Gateway:
         warden: socket,
         refused: Callable[[int, Violation], None],
     ) -> None:
-        self._pens[pen] = PenReach(policy, tuple(self._judge().law.last_settings.network.allow))
+        self._pens[pen] = PenReach(policy, tuple(self._session.settings.network.allow))
         self._refusals[pen] = refused
         self._add(pen, warden)
 
@@ -102,6 +92,11 @@ class Gateway:
         self._add(RESOLVER, resolver)
 
     def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
+        if self._publishing is None:
+            from pinfold.network.host.publish import Publishing
+
+            with self._lock:
+                self._publishing = self._publishing or Publishing(self._session, self._add, self._withdraw)
         self._publishing.publish(ports, reach)
 
     def began(self, pen: str, tag: int, request: StartRequest) -> None:
@@ -116,11 +111,12 @@ class Gateway:
                 self._line.catch_up(f"{pen}.{tag:x}")
 
     def change(self) -> None:
-        """The session has another judge. Of changed files the gate knows by itself."""
+        """The session has other settings. The gate notices changed files by itself."""
         with self._lock:
             if self._line and not self._is_over:
                 self._line.forget()
-        self._publishing.change()
+        if self._publishing is not None:
+            self._publishing.change()
 
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
@@ -151,7 +147,7 @@ class Gateway:
                 self._doorbells.register(sock.fileno())
 
     def _begin_watch(self) -> PollSet:
-        """Raises OSError if nobody can watch. Preconditions: the lock is held."""
+        """Raises OSError if there is nothing to watch with. Preconditions: the lock is held."""
         doorbells = PollSet()
         try:
             self._stop = os.eventfd(0, os.EFD_CLOEXEC)
@@ -200,7 +196,7 @@ class Gateway:
             self._begin_gate()
         except ConfinementError as error:
             self._give_up(str(error))
-        except Exception as error:  # noqa: BLE001  (whatever it was, nobody is left waiting for a gate)
+        except Exception as error:  # noqa: BLE001  (no program is left waiting for a gate)
             self._give_up(f"the gate could not be started: {error}")
         self._drop_faces()
 
@@ -210,28 +206,32 @@ class Gateway:
             self._gatehouse.end()
         self._gatehouse = self._line = None
         with suppress(PinfoldError):  # the session is closed
-            self._ledger().trouble(why)
+            self._session.last_ledger.trouble(why)
 
     def _begin_gate(self) -> None:
+        from pinfold.network.host.host_rules import HostRules
         from pinfold.network.session_link import Line
         from pinfold.network.upstream import choose
         from pinfold.sandbox.gate_process import GateProcess
-        from pinfold.session.host_questions import Hosts
 
         self._gatehouse = GateProcess()
-        hosts = Hosts(self._session, self._judge, self._desk, self._environ, self._pens, self._commands)
+        hosts = HostRules(self._session, self._pens, self._commands)
         self._line = Line(
             self._gatehouse.line,
-            hosts.decide,
-            hosts.ask,
+            hosts.open,
             self._record,
             self._ended,
-            self._publishing.lead_in,
+            self._lead_in,
         )
-        upstream = choose(self._judge().law.last_settings.network.proxy, self._environ)
-        self._line.start(upstream=upstream, names=names_file(self._environ))
+        upstream = choose(self._session.settings.network.proxy, self._session.environ)
+        self._line.start(upstream=upstream, names=names_file(self._session.environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
+
+    def _lead_in(self, port: int) -> socket:
+        if self._publishing is None:
+            raise PermissionError(f"port {port} is not published")
+        return self._publishing.lead_in(port)
 
     def _drop_faces(self) -> None:
         """From here on they are the gate's alone: they end with it."""
@@ -243,12 +243,12 @@ class Gateway:
         with self._lock:
             is_expected, self._is_over = self._is_over, True
         if not is_expected:
-            self._ledger().trouble("the gate has ended; nothing gets out of this session any more")
+            self._session.last_ledger.trouble("the gate has ended; nothing gets out of this session any more")
 
     # What the gate tells
 
     def _record(self, outcome: "ConnectionOutcome") -> None:
-        """Every connection is told; one like another only once more when it is the second, fourth, eighth."""
+        """Journals every connection; of those like another, the second, fourth, eighth and so on."""
         if self._is_closed:
             return
         if outcome.verdict is not Verdict.ALLOW:
@@ -257,10 +257,10 @@ class Gateway:
         if times := self._repeats.count(outcome.tag, what):
             request = self._commands.get(outcome.tag)
             told = {**outcome._asdict(), "message": outcome.told, "times": times}
-            self._ledger().connected(told, request.entry if request else 0)
+            self._session.last_ledger.connected(told, request.entry if request else 0)
 
     def _tell_command(self, outcome: "ConnectionOutcome") -> None:
-        """What the proxy has refused it, or which name; of the rest its warden tells."""
+        """What the proxy or the resolver has denied; the warden reports the rest."""
         pen, _, command = outcome.tag.partition(".")
         is_told = outcome.face == CARRIED and not (outcome.is_left or outcome.is_late)
         if pen in self._refusals and not is_told:

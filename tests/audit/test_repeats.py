@@ -1,6 +1,6 @@
 """What of a command's connections is written down: never more than a bounded number of rows."""
 
-from pinfold.session.journal import MOST_COMMANDS, MOST_OF_NONE, MOST_OF_ONE, Repeats
+from pinfold.audit.journal import MOST_COMMANDS, MOST_OF_NONE, MOST_OF_ONE, Repeats
 
 
 def test_repeats_are_told_as_often_as_they_double() -> None:

@@ -1,7 +1,7 @@
 """Ports of this machine's loopback that lead to servers inside: which ones, by the settings as they are now.
 
-A port is published with the first command that is given it, and taken back when neither the settings nor a
-person's grant name it any more. What listens there, and who is let through, is the gate's business.
+A port is published with the first command that is given it. It is taken back when neither the settings nor a
+person's grant name it any more. The gate listens there and decides whom it lets through.
 """
 
 import os
@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.model.settings import Control
-from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
-    from pinfold.session.journal import Ledger
+    from pinfold.network.host.connecting_session import ConnectingSession
 
 
 class Publishing:
@@ -22,13 +21,12 @@ class Publishing:
 
     def __init__(
         self,
-        judge: Callable[[], Judge],
-        ledger: "Callable[[], Ledger]",
+        session: "ConnectingSession",
         add: Callable[[str, socket], None],
         drop: Callable[[Iterable[str]], None],
     ) -> None:
         """`add` gives the gate a face and its listener, `drop` takes faces from it."""
-        self._judge, self._ledger, self._add, self._drop = judge, ledger, add, drop
+        self._session, self._add, self._drop = session, add, drop
         self._lock = allocate_lock()
         self._published: set[int] = set()
         self._granted: set[int] = set()
@@ -40,7 +38,7 @@ class Publishing:
     def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
         """A port that another program has is tried again with each command."""
         self._reach = reach
-        self._granted.update(set(ports).difference(self._judge().law.last_settings.network.publish))
+        self._granted.update(set(ports).difference(self._session.settings.network.publish))
         self._withdraw()
         with self._lock:  # of two commands at once the second would find the first one's port taken
             for port in ports:
@@ -53,7 +51,7 @@ class Publishing:
             self._withdraw()
 
     def lead_in(self, port: int) -> socket:
-        """A socket of the session's network, for somebody who has come to a port."""
+        """A socket of the session's network, for a connection to a port."""
         self._withdraw()
         if self._reach is None or port not in self._published:
             raise PermissionError(f"port {port} is not published")
@@ -72,11 +70,11 @@ class Publishing:
                 self._taken.add(port)
                 # `socket.create_server` puts the address into `strerror`, as Python writes it.
                 why = os.strerror(error.errno) if error.errno else str(error)
-                self._ledger().trouble(f"port {port} is not published: localhost:{port}: {why}")
+                self._session.last_ledger.trouble(f"port {port} is not published: localhost:{port}: {why}")
 
     def _withdraw(self) -> None:
         """Takes back the ports that are not to lead in any more."""
-        settings = self._judge().law.settings
+        settings = self._session.settings
         networking = settings.admin.sandboxing_controls.sandbox_networking
         is_closed = networking is Control.ALWAYS_DISABLED
         kept = {*settings.network.publish, *(() if is_closed else self._granted)}

@@ -9,7 +9,7 @@ import pytest
 
 from pinfold.model.settings import Settings
 from pinfold.network import port_forward
-from pinfold.session.publish import Publishing
+from pinfold.network.host.publish import Publishing
 
 
 def test_two_commands_at_once_publish_a_port_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,12 +24,12 @@ def test_two_commands_at_once_publish_a_port_once(monkeypatch: pytest.MonkeyPatc
         twice.wait(0.5)
         return []
 
-    monkeypatch.setattr(port_forward, "listeners", listeners)
+    monkeypatch.setattr(port_forward, "listen_on", listeners)
     settings = Settings()
-    judge: Any = SimpleNamespace(law=SimpleNamespace(last_settings=settings, settings=settings))
     troubles: list[str] = []
     ledger: Any = SimpleNamespace(trouble=troubles.append)
-    publishing = Publishing(lambda: judge, lambda: ledger, lambda *_: None, lambda _: None)
+    session: Any = SimpleNamespace(settings=settings, last_ledger=ledger)
+    publishing = Publishing(session, lambda *_: None, lambda _: None)
     nowhere: Any = None
     threads = [threading.Thread(target=publishing.publish, args=((3000,), nowhere)) for _ in range(2)]
     for thread in threads:

@@ -1,19 +1,20 @@
-"""What a session's requests are judged by: the settings in force, and the policy that they come to here.
+"""What requests are judged by: the settings in force, and the policy that they come to in a workspace.
 
-What is written in settings is words and paths. Here the paths are followed, the workspace's ignore files are
-read, and what pinfold itself keeps, obeys and runs is added to what is hidden and protected.
+Settings are words and paths. This module follows the paths and reads the workspace's ignore files. It adds to
+the hidden and protected paths what Pinfold itself keeps, obeys and runs.
 """
 
 import os
 import sys
 from _thread import allocate_lock
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pinfold.model.context import Context
 from pinfold.model.home import expanded, home_of
 from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
@@ -23,14 +24,12 @@ from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.paths import is_covered
 from pinfold.settings import LiveSettings, Sources, cap_of, policy_of, secrets
 from pinfold.shell.rule_text import shape
-from pinfold.state.directory import state_directory
 from pinfold.workspace.granted_paths import GlobMatches, found_in, granted, has_glob, look, with_found
 from pinfold.workspace.ignore_files import IgnoreFiles
 from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.own_code import own_code, require_out_of_reach
 
 if TYPE_CHECKING:
-    from pinfold.policy.grants import GrantContext
     from pinfold.workspace.env_files import EnvFiles
     from pinfold.workspace.git_places import GitPlaces
     from pinfold.workspace.startup_files import StartupFiles
@@ -39,8 +38,11 @@ MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
 
 
-class Law:
-    """May be used from any thread. A changed settings file counts from the next look on."""
+class PolicySource:
+    """The settings and the policy of a workspace. May be used from any thread.
+
+    A changed settings file counts from the next look on.
+    """
 
     def __init__(
         self,
@@ -50,12 +52,14 @@ class Law:
         environ: Mapping[str, str],
         held: Mapping[str, object] | None = None,
         made: MadeInside | None = None,
+        withheld: tuple[str, ...] = (),
     ) -> None:
+        """`held` is what a resumed session had: settings are no wider. `withheld` is hidden in any case."""
         self.roots = roots
         self.home = real_path(home_of(environ))
         require_out_of_reach(roots, self.home)
         self._environ = environ
-        self._withheld = (state_directory(environ),)
+        self._withheld = withheld
         self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots, self.home)
         self._made = MadeInside() if made is None else made
@@ -65,12 +69,12 @@ class Law:
         self._git_places: GitPlaces | None = None
         self._startup_files: StartupFiles | None = None
         self._own: tuple[object, tuple[str, ...]] = (None, ())
-        self._last_settings: tuple[object, Settings] = (None, Settings())
+        self._settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
         self._found: GlobMatches | None = None
         """What the globs in grants matched when the last policy was made."""
-        self._last_policy: tuple[tuple[object, object, object], SandboxPolicy]
-        self._last_policy = (None, None, None), SandboxPolicy()
+        self._made_policy: tuple[tuple[object, object, object], SandboxPolicy]
+        self._made_policy = (None, None, None), SandboxPolicy()
         self._live = LiveSettings(
             Sources.usual(roots, user=settings, overrides=overrides, environ=environ, held=held),
             shape,
@@ -84,11 +88,11 @@ class Law:
         with self._lock:
             return self._current()
 
-    def now(self) -> tuple[Settings, SandboxPolicy]:
-        """The settings and the policy in force."""
-        with self._lock:
-            settings = self._current()
-            return settings, self._policy(settings)
+    def now(self, cwd: str, sandbox_trouble: str) -> Context:
+        """The settings and the policy in force, for a request in this directory."""
+        settings, policy = self._taken()
+        own = partial(self.own_paths, settings)
+        return Context(settings, policy, self.roots, self.home, cwd, sandbox_trouble, own)
 
     def look_around(self) -> None:
         """Looks through the workspace, so that those who are judged within a while need not wait for that."""
@@ -98,7 +102,7 @@ class Law:
     def closed_env_files(self) -> tuple[str, ...]:
         """The `.env` files that are hidden unless granted, as of the last look."""
         with self._lock:
-            return self._env_files_now(self.last_settings)
+            return self._env_files_now(self._current())
 
     def _env_files_now(self, settings: Settings) -> tuple[str, ...]:
         """Preconditions: the lock is held."""
@@ -121,10 +125,10 @@ class Law:
 
     def _current(self) -> Settings:
         written = self._live.current()
-        if written is not self._last_settings[0]:
+        if written is not self._settings[0]:
             spelled_out = replace(written, cap=self._cap(written))
-            self._last_settings = written, spelled_out
-        return self._last_settings[1]
+            self._settings = written, spelled_out
+        return self._settings[1]
 
     def _cap(self, settings: Settings) -> Cap:
         """What the administrator's own globs match when the settings are read."""
@@ -140,19 +144,6 @@ class Law:
         return cap_of(settings, self.roots, self.home, self._environ)
 
     @property
-    def last_settings(self) -> Settings:
-        """The settings that the last request was judged by; those in force, if there was none yet: whoever
-        asks may have been judged before the session got this law."""
-        written, settings = self._last_settings
-        return self.settings if written is None else settings
-
-    @property
-    def last_policy(self) -> SandboxPolicy:
-        """The user's own policy, as the last request was judged by it; that in force, if there was none."""
-        (settings, *_), policy = self._last_policy
-        return self.policy if settings is None else policy
-
-    @property
     def files(self) -> tuple[str, ...]:
         """Every path that settings are read from, or would be if it were there."""
         return self._live.files
@@ -161,7 +152,7 @@ class Law:
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
         return (
-            *self.now()[0].notices,
+            *self._taken()[0].notices,
             *self._live.troubles,
             *self._ignore_files.notices,
             *self._ungranted,
@@ -171,14 +162,19 @@ class Law:
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self.now()[1]
+        return self._taken()[1]
+
+    def _taken(self) -> tuple[Settings, SandboxPolicy]:
+        with self._lock:
+            settings = self._current()
+            return settings, self._policy(settings)
 
     def _policy(self, settings: Settings) -> SandboxPolicy:
         mapping = self._ignore_files.mapping(
             settings.filesystem.ignore_files, env_files=not settings.filesystem.env_files
         )
         env_files = self._env_files_now(settings)
-        made_of, policy = self._last_policy
+        made_of, policy = self._made_policy
         found = look(settings, self.roots, self.home)
         is_same = made_of[0] is settings and made_of[1] is mapping and made_of[2] is env_files
         if not is_same or found != self._found:
@@ -191,7 +187,7 @@ class Law:
             protected = dict.fromkeys((*policy.protected, *obeyed))
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             policy = replace(policy, env_files=tuple(self._not_granted(env_files, policy)))
-            self._last_policy = (settings, mapping, env_files), policy
+            self._made_policy = (settings, mapping, env_files), policy
         return policy
 
     def _not_granted(self, env_files: tuple[str, ...], policy: SandboxPolicy) -> Iterator[str]:
@@ -229,7 +225,7 @@ class Law:
         )
 
     def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
-        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
+        """What Pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
         own code and interpreter, as where it is installed in the project's own virtual environment."""
         hooks = self._hooks(settings)
         # A project's own file is in its `.pinfold`, which is protected by its name.
@@ -243,9 +239,8 @@ class Law:
         words = (word for hook in settings.hooks.before_command for word in hook.command)
         return (os.path.join(self.home, expanded(word, self.home)) for word in words)
 
-    def own_paths(self) -> tuple[str, ...]:
-        """What pinfold itself obeys, runs or remembers, wherever it lies: no command is ever to write it."""
-        settings = self.settings
+    def own_paths(self, settings: Settings) -> tuple[str, ...]:
+        """What Pinfold itself obeys, runs or remembers, wherever it lies: no command may ever write it."""
         if self._own[0] is not settings:
             files = (path for file in self._live.files for path in (file, *_own_directory(file)))
             code = (*(each for each in own_code() if each != sys.base_prefix), os.path.dirname(os.__file__))
@@ -268,12 +263,6 @@ class Law:
             found = chain.from_iterable(map(repositories_around, self.roots))
             return {**self._startup_files.of(tops), **self._git_places.of(found, tops)}
 
-    def grant_context(self, policy: SandboxPolicy | None = None) -> "GrantContext":
-        """What may be granted under a policy, or else under the user's own, is judged by this."""
-        from pinfold.policy.grants import GrantContext
-
-        return GrantContext(policy or self.policy, self.roots, self.home, self.own_paths(), self.settings)
-
     def _keys(self, *policies: SandboxPolicy) -> Iterator[str]:
         """What is hidden like `~/.ssh` itself, unless a grant names it: the ssh keys that lie elsewhere, and
         the secrets of our own home, where the session is given another."""
@@ -291,7 +280,7 @@ class Law:
 
 def _hiding_files(settings: Settings) -> tuple[str, ...]:
     """The names of ignore files that are not in the list of protected names: an agent must not choose what is
-    hidden from it, whatever the file is called."""
+    hidden from it, by any file."""
     listed = FilesystemSettings().ignore_files
     return tuple(name for name in settings.filesystem.ignore_files if name not in listed)
 

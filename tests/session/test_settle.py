@@ -6,7 +6,7 @@ from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.request import CHANGED
-from pinfold.session.settling import settled
+from pinfold.session.settle import settled
 
 YES, NO = (
     Settlement(Answer.ONCE, "a test", SettlementOutcome.GRANTED),
