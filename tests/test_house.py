@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from bench.house import class_names, importers, modules
 
 import pinfold
 from pinfold.cli import VERBS
@@ -156,6 +157,33 @@ def test_every_value_on_a_channel_is_a_message_of_protocol() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+SMALL = 40
+SMALL_WITH_ONE_IMPORTER = {
+    "network.listeners": "the format of /proc/net/tcp, which has its own tests",
+    "policy.enrich": "a pure step of its own between settings and decisions: no field of a policy is lost",
+}
+"""A module under `SMALL` lines that another module alone imports: the contract that it holds."""
+NAMED_TWICE: dict[str, str] = {}
+"""A class name that two modules have: why neither can have another name."""
+
+
+def test_a_small_module_with_one_importer_holds_a_contract() -> None:
+    paths = modules()
+    known = importers(paths)
+    small = {name for name, path in paths.items() if len(path.read_text().splitlines()) < SMALL}
+    assert {name for name in small if len(known[name]) == 1} == set(SMALL_WITH_ONE_IMPORTER)
+
+
+def test_a_class_name_means_one_class() -> None:
+    found = {name for name, homes in class_names(modules()).items() if len(homes) > 1}
+    assert found == set(NAMED_TWICE)
+
+
+def test_no_folder_is_a_flat_list_of_everything() -> None:
+    for folder in {path.parent for path in MODULES}:
+        assert len(list(folder.glob("*.py"))) <= 40, folder
 
 
 def test_what_is_imported_by_name_is_what_is_found_by_name() -> None:

@@ -17,7 +17,7 @@ MANY = "head -c 99999 /dev/zero"
 ANSWERS = [
     # a clear answer
     ("""echo '{"permission": "deny", "user_message": "not today"}'""", "ls", Verdict.DENY, "not today"),
-    ("""echo '{"permission": "ask"}'""", "ls", Verdict.ASK, "a hook wants a person"),
+    ("""echo '{"permission": "ask"}'""", "ls", Verdict.ASK, "a hook asks for a person"),
     ("""echo '{"permission": "allow"}'""", "ls", Verdict.ALLOW, ""),
     ("""echo '{"permission": "allow", "later_field": 1}'""", "ls", Verdict.ALLOW, ""),
     # no opinion

@@ -13,10 +13,10 @@ from selectors import PollSelector
 
 
 async def serve(descriptor: int) -> None:
-    from pinfold.network.gate_link import Control
+    from pinfold.network.gate_link import GateLink
 
     with socket.socket(fileno=descriptor) as line:
-        await Control(line).run()
+        await GateLink(line).run()
 
 
 def main(arguments: list[str]) -> int:

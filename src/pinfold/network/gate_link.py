@@ -23,7 +23,7 @@ from pinfold.network.warden_link import WardenLink
 from pinfold.network.wildcard_budget import WildcardBudget
 
 
-class Control:
+class GateLink:
     def __init__(self, sock: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._sock = sock

@@ -32,7 +32,7 @@ awaited: list[str] = []
 """The hooks that have not answered yet, in this process: a person may want to know what takes so long."""
 
 
-class Question(Struct, frozen=True):
+class HookQuestion(Struct, frozen=True):
     """What a hook is told, in Cursor's words."""
 
     conversation_id: str
@@ -44,7 +44,7 @@ class Question(Struct, frozen=True):
     hook_event_name: str = "beforeShellExecution"
 
 
-class _Answer(Struct, frozen=True):
+class _HookReply(Struct, frozen=True):
     permission: Verdict | None = None
     user_message: str = ""
     agent_message: str = ""
@@ -55,7 +55,7 @@ class _Trouble(Exception):  # noqa: N818 - told as a denial, never raised furthe
 
 
 def ask_hooks(
-    question: Question, settings: HookSettings, home: str, environ: Mapping[str, str]
+    question: HookQuestion, settings: HookSettings, home: str, environ: Mapping[str, str]
 ) -> tuple[HookAnswer, ...]:
     """What each hook says, those without an opinion left out. `environ` is what hooks are started with."""
     if not settings.before_command:
@@ -202,11 +202,11 @@ def _name(hook: Hook) -> str:
     return " ".join(hook.command)
 
 
-def _understood(output: bytes) -> _Answer:
+def _understood(output: bytes) -> _HookReply:
     if output.strip() in (b"", b"{}"):
-        return _Answer()
+        return _HookReply()
     try:
-        answer = json.decode(output, type=ready(_Answer))
+        answer = json.decode(output, type=ready(_HookReply))
         _require_one_answer(output)
     except (DecodeError, ValidationError, ValueError, RecursionError) as error:
         raise _Trouble(f"its answer makes no sense: {error}") from None

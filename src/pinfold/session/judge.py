@@ -83,7 +83,7 @@ class Judge:
         self._has_parsed = False
         self._lock = allocate_lock()
         self.is_inside_sandbox = is_inside_sandbox(environ)
-        self._answers: dict[Request, _Answer] = {}
+        self._answers: dict[Request, _CachedDecision] = {}
 
     def _source_of(
         self,
@@ -220,7 +220,7 @@ class Judge:
     def _ask_hooks(self, request: RunCommand, context: Context, sandboxed: bool) -> tuple[HookAnswer, ...]:
         from pinfold.session.hooks import Question, ask_hooks
 
-        question = Question(
+        question = HookQuestion(
             conversation_id=self.talk.conversation,
             generation_id=self.talk.generation,
             model=self.talk.model,
