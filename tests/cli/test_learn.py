@@ -164,7 +164,7 @@ def test_outside_of_the_fence_there_is_nothing_to_learn(person: Person) -> None:
     done = learn(person, *arguments)
     is_superuser = person.given["user"] is None and not os.geteuid()
     assert done.returncode == (126 if is_superuser else 0), done
-    assert "did not run inside the fence" in done.stderr and "already allow" not in done.stderr
+    assert "did not run in the sandbox" in done.stderr and "already allow" not in done.stderr
 
 
 def test_what_names_no_command_is_refused(person: Person) -> None:

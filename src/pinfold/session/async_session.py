@@ -7,10 +7,10 @@ Facts about asyncio that shape it:
 - Work that waits for a thread is dropped when its future is cancelled; work that a thread has begun goes on.
 - `asyncio.to_thread` has some ten threads for the whole process, and the host may keep them all busy.
 - Python does not end before the threads of `concurrent.futures` have, and one may wait for a command. Work
-  that they have no thread for stays with them, though who gave it was told that there is none.
+  that they have no thread for stays queued, although its caller got an exception.
 
-What this means for us: whatever ends something has threads of its own (`Endings`), and nobody can cancel it.
-None of ours keeps Python from its end (`Workers`).
+What this means for us: work that ends something has threads of its own (`Endings`), and no task can cancel
+it. None of ours keeps Python from its end (`Workers`).
 """
 
 import asyncio
@@ -46,7 +46,7 @@ AT_ONCE = 128
 ENDING_AT_ONCE = 16
 """Commands that are being ended at the same time: each takes moments."""
 TURNS = 5
-"""Of the loop: after as many it has closed an iterator that nobody has any more."""
+"""Turns of the loop after which it has closed an iterator that no task refers to any more."""
 HELD = 64
 """Pieces of output that may wait to be taken."""
 
@@ -59,18 +59,18 @@ class Endings:
         self.threads = Workers("ending", ENDING_AT_ONCE, stay=False)
 
     async def do(self, end: Callable[[], None]) -> None:
-        """It is done, whether or not who waits for it is cancelled."""
+        """Runs `end` to its end, even if the task that waits for it is cancelled."""
         await asyncio.shield(asyncio.wrap_future(given(self.threads, end)))
 
     def end_started(self, starting: "Future[Execution]") -> None:
-        """Nobody waits for it any more: it is ended, and awaited."""
+        """No task waits for this start any more: ends the command, and waits for its end."""
         if not starting.cancelled() and starting.exception() is None:
             given(self.threads, partial(_end, starting.result()))
 
 
 class AsyncSession:
-    """Takes what `Session` takes, and does what it does. `session` is that one, for whatever is not here: its
-    file tools, for instance, which are called on a thread (`asyncio.to_thread`)."""
+    """Takes what `Session` takes, and does what it does. `session` is the `Session` underneath, for what is
+    not here: its file tools, for instance, which are called on a thread (`asyncio.to_thread`)."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class AsyncSession:
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
     ) -> "AsyncExecution":
-        """As `Session.start`; a task that is cancelled while somebody is asked about it takes it back."""
+        """As `Session.start`. A task that is cancelled while a person is asked withdraws the question."""
         start = partial(
             self.session.start,
             request,
@@ -197,7 +197,7 @@ class AsyncSession:
         self._threads.close()
 
     def _pool(self) -> Workers:
-        """Who follows a command: what has ended with its session can be asked for afterwards, too."""
+        """The threads that follow a command. After the session has ended, results can still be asked for."""
         return self._endings.threads if self.session.is_closed else self._threads
 
     async def __aenter__(self) -> Self:
@@ -216,7 +216,7 @@ class AsyncSession:
 
 
 def given(threads: Workers, work: Callable[[], R]) -> "Future[R]":
-    """What will come of the work. Raises ConfinementError if there is nobody to do it."""
+    """The future result of the work. Raises ConfinementError if no thread can be started for it."""
     future: Future[R] = Future()
 
     def do() -> None:
@@ -235,7 +235,7 @@ def given(threads: Workers, work: Callable[[], R]) -> "Future[R]":
 
 
 def _handed(taken: "queue.Queue[object]", event: object, is_gone: Callable[[], bool]) -> bool:
-    """Waits until there is room; False once nobody takes anything any more."""
+    """Waits until the queue has room; False once its reader has gone."""
     while not is_gone():
         with suppress(queue.Full):
             taken.put(event, timeout=0.2)
@@ -257,7 +257,7 @@ class AsyncExecution:
         self._endings = endings
         self._pumping: asyncio.Future[None] | None = None
         self._is_left = False
-        """Whether who took its events has gone."""
+        """Whether the reader of its events has gone."""
 
     @property
     def decision(self) -> Decision:
@@ -281,7 +281,7 @@ class AsyncExecution:
 
     async def _leave(self) -> None:
         """Where its events were left early, the command ends first. A loop finds that out a few turns after
-        the `break`, when it closes the iterator that nobody has any more."""
+        the `break`, when it closes the iterator that no task refers to any more."""
         for _ in range(TURNS):
             if self._pumping is None or self._pumping.done() or self._is_left:
                 break
@@ -306,7 +306,7 @@ class AsyncExecution:
                 _handed(taken, error, lambda: gone)
             finally:
                 _handed(taken, None, lambda: gone)
-                with suppress(RuntimeError):  # the loop is closed: nobody waits
+                with suppress(RuntimeError):  # the loop is closed: no task waits
                     loop.call_soon_threadsafe(more.set)
 
         pumping = self._pumping = asyncio.wrap_future(given(self._pool(), pump))

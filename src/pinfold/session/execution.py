@@ -166,7 +166,7 @@ class Execution:
         failed = end.exit_code != 0 and not (end.timed_out or end.cancelled or self._is_cancelled)
         again = None
         if needs and failed and self.violations:
-            # The session may have been closed meanwhile: what has ended is told all the same.
+            # The session may have been closed meanwhile; the result is reported all the same.
             with suppress(PinfoldError):
                 need = needs(self.violations)
                 self.needed = need.question if need and not need.begin else None

@@ -4,7 +4,7 @@ A hook gets Cursor's JSON on standard input and answers with JSON on standard ou
 answer counts: a crash, a time-out, too much output or nonsense is a no, and no output with exit status 0
 is no opinion. What the answers are worth is `policy.steps`' business; a hook's allow lifts no rule.
 
-Hooks are asked all at once, and whatever one of them started ends with it.
+All hooks are asked at once. The processes that a hook started end with it.
 """
 
 import os
@@ -33,7 +33,7 @@ awaited: list[str] = []
 
 
 class HookQuestion(Struct, frozen=True):
-    """What a hook is told, in Cursor's words."""
+    """What a hook reads on its standard input, under Cursor's names."""
 
     conversation_id: str
     generation_id: str

@@ -49,14 +49,13 @@ class Ledger:
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
         self._under_way: dict[int, Callable[[], object]] = {}
-        """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
-        Whoever takes one out of it writes its end, so that each has one."""
+        """Runs whose end is not written, by their rows, with the function that reports it if the session ends
+        first. The thread that takes a run out of it writes its end, so that each run has one end."""
         self._telling: dict[object, int] = {}
-        """Threads that take one out or write it: the journal is not closed meanwhile. A lock would be held
-        by one who waits for the journal's, which another may have that forgets a run just then, and tells
-        its end."""
+        """Threads that take a run out or write its end: the journal is not closed meanwhile. A lock would
+        deadlock: its holder would wait for the journal's lock, whose holder may be writing an end itself."""
         self._told: SimpleQueue[None] | None = None
-        """Wakes who waits for them, once anybody does. Whoever puts something there waits for no lock."""
+        """Wakes the thread that waits for them, if one does. Putting something there takes no lock."""
 
     def before(
         self,
@@ -96,7 +95,7 @@ class Ledger:
         return row
 
     def began(self, entry: int, tell_end: Callable[[], object]) -> None:
-        """It runs; who followed it knows more about its end."""
+        """The command runs. `tell_end` reports its end, by the thread that followed it."""
         if entry in self._under_way:
             self._under_way[entry] = tell_end
 
@@ -124,7 +123,7 @@ class Ledger:
         return self.journal.append(self.session, "file" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> bool:
-        """Whether it is told by this, and not before."""
+        """Writes how a run ended. Returns whether this call wrote it, and no call before."""
         told = asdict(end)
         if end.violations:
             told["violations"] = [replace(each, command="") for each in end.violations]
@@ -135,7 +134,7 @@ class Ledger:
         return self._end(entry, told)
 
     def failed(self, entry: int, error: BaseException) -> None:
-        """It did not begin, or whoever began it was interrupted, which ended it."""
+        """The run did not begin, or an interrupt of its caller ended it."""
         if isinstance(error, Exception):
             self._end(entry, {"error": str(error)})
         else:
@@ -143,7 +142,7 @@ class Ledger:
 
     def _end(self, entry: int, told: Mapping[str, object]) -> bool:
         if os.getpid() != self._owner:
-            return False  # a fork's copy: its end is told by the other
+            return False  # a fork's copy: the parent process writes its end
         this = object()
         self._telling[this] = threading.get_ident()
         try:
@@ -187,7 +186,7 @@ class Ledger:
 
     def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> bool:
         if os.getpid() != self._owner:
-            return False  # a fork's copy: what happens is told by the other
+            return False  # a fork's copy: the parent process writes what happens
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
@@ -209,7 +208,7 @@ class Ledger:
         return row
 
     def close(self) -> None:
-        """Preconditions: whatever ran has ended."""
+        """Preconditions: every command has ended."""
         for tell_end in list(self._under_way.values()):
             tell_end()
         unregister(self._handle)
@@ -230,7 +229,7 @@ After = Callable[[int, End], bool]
 
 
 class DebugRecord:
-    """What is written of one run for whoever debugs a policy: see `audit.debug_output`."""
+    """The debug output of one run, for a person who debugs a policy: see `audit.debug_output`."""
 
     def __init__(self, policy: SandboxPolicy, request: "StartRequest") -> None:
         from pinfold.audit.debug_output import DebugOutput

@@ -1,11 +1,10 @@
 """A run that is learned from: what it asked for and was refused, and what settings would have to add for it.
 
 Why it is done so. A run that lets everything through, to see what is wanted, has done the harm before anybody
-has looked; one that keeps its writes in a layer of its own shows programs a machine that is not there. So a
-run that is learned from is a run like any other: inside the fence, under the settings in force, and what it
-is not given it does not get. At a terminal the person is asked while the call waits, as ever, and each yes
-lets it go on to what it wants next. Where nobody can be asked, it gets as far as it gets, and what it could
-not reach is learned by the next run.
+has looked; one that keeps its writes in a layer of its own shows programs a machine that is not there. So
+`learn` runs the command like any other: in the sandbox, under the settings in force. At a terminal it asks
+the person while the call waits, and each yes lets the command go on to its next need. Without a person to
+ask, the command gets as far as the settings let it, and the next run learns the rest.
 
 INVARIANT: learning widens nothing. Nothing is granted but by a person's answer, nothing is written but by
 `accept`, and what is proposed was held against the settings that would come of it.
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 SOCKET_VARIABLES = ("SSH_AUTH_SOCK",)
 SETTING = "setting"
 OTHERWISE = "other settings in force do not leave it open"
-UNSEEN = "it did not run inside the fence, so what it would have wanted there is not known"
+UNSEEN = "it did not run in the sandbox, so it is not known what it would need there"
 
 
 class Listener:

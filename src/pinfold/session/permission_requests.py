@@ -4,9 +4,9 @@ Another project, a path, a host, git writes: each is judged, put at the session'
 from the next request on, for as long as the session does. INVARIANT: without a person's yes, or settings of
 the user's own that name the directory, nothing is added.
 
-Facts that shape it: grants are paths, and whoever may write around a path can put a link there, which the
-next policy would follow. So what lies where commands can write already is neither granted nor added: it needs
-no grant to be written, and one to be read could be turned into one for something else.
+Facts that shape it: grants are paths, and a command that may write next to a path can replace it by a link,
+which the next policy would follow. So a path where commands can write already is neither granted nor added:
+it needs no grant to be written, and one to be read could be turned into one for something else.
 """
 
 import os
@@ -78,7 +78,8 @@ def ask_for_project(session: "Session", path: str) -> Asked:
 def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
     """Those that a client has opened a session for, before it is given it: the first refusal, or None.
 
-    Silently where whoever started the service did so (`own`), and where the user's settings list them.
+    No question is asked if the person who started the service named them (`own`), or if the user's settings
+    list them.
     """
     for root in session.roots:
         if own and _is_own(session, root, find_project(project_directory(own), session.environ)):

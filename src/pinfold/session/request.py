@@ -97,8 +97,8 @@ def judged_line(request: RunCommand) -> str:
 
 
 def _told(name: str, value: str) -> str:
-    """Questions are shown and written down. What a secret is, is not judged; that it is given, is. An answer
-    holds for this very one: what stands for it differs with it, and with each start of this program."""
+    """A placeholder for a secret in questions and the journal. It differs for each value and each start of
+    this program, so that an answer holds for this very secret."""
     from pinfold.sandbox.environment import names_secret
 
     if not names_secret(name) or NO_SECRET.search(name):
@@ -210,8 +210,8 @@ def require_pen_or_way_out(roots: tuple[str, ...], settings: Settings, command: 
     """Raises if no pen can be made for the command, and it cannot run otherwise. What may run outside of the
     sandbox, or asks for a policy of its own, is left to the decision. Precondition: `/` is among the roots.
 
-    The pen says so when it is made, which is after the project was looked through for ignore files: seconds,
-    where that is the whole machine. Whoever has a person waiting asks here first.
+    Making the pen would raise too, but only after a scan of the project for ignore files: seconds, if the
+    project is the whole machine. A caller with a person waiting calls this first.
     """
     from pinfold.sandbox.plan import require_possible
 

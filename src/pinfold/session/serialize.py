@@ -1,7 +1,7 @@
 """A session's values as other programs read them: plain, in camelCase, the same by every face.
 
-Decisions, results, questions and refusals go out as these objects, whoever asked: the command line, the
-service, an MCP client. Text that was not UTF-8 is made readable here, since JSON has no way to say it.
+The command line, the service and MCP clients all get decisions, results, questions and refusals as these
+objects. Text that was not UTF-8 is made readable here, since JSON cannot hold it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -110,19 +110,18 @@ def question_as_plain(question: PermissionNeeded) -> Plain:
 
 
 DENIED = (
-    "do not try it again in another spelling; do the task without it, or tell the person what stands in"
-    " the way"
+    "do not try it again in another spelling; do the task without it, or tell the person what prevents it"
 )
 SAID_NO = (
     "the person said no: do not ask for the same again; do the task without it, or ask them what they would"
     " rather have"
 )
-UNASKED = "nobody could be asked: do the task without it, or tell the person what you need and why"
+UNASKED = "no person could be asked: do the task without it, or tell the person what you need and why"
 ELSEWHERE = "choose another path, or another way; the same call would be refused again"
 
 
 def refusal_as_plain(decision: Decision, settlement: Settlement | None) -> Plain:
-    """Why something was not done, and what whoever wanted it may do next."""
+    """Why something was not done, and what the caller may do next."""
     from pinfold.session.result import refusal_of
 
     reason = decision.reasons[0]

@@ -56,15 +56,15 @@ if TYPE_CHECKING:
 class Session:
     """One agent's work: its projects, the settings in force, its pens and its journal.
 
-    `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
-    the usual layers. `overrides` is the command line's layer. `environ` stands for the variables of this
-    process: it tells where the home, the settings and the state are. `approvers` are asked in turn where a
-    person is needed, about several things at a time if several wait; without any, the answer is no. `resume`
-    is the id of a session that has ended: what it was granted for its time holds again, in the same projects
-    and under settings that are no wider than it had, nor than today's.
-    With `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a
-    turn of the warden's. With `one_command` nothing else is run in it: an answer for the session ends with
-    that command, and is not kept. May be used from any thread.
+    `settings` is a file to use instead of the user's own, a dictionary of the same shape, or None for the
+    usual layers. `overrides` is the command line's layer. `environ` replaces the variables of this process:
+    it says where the home, the settings and the state are. `approvers` are asked in turn where a person is
+    needed, about several things at a time if several wait; without any, the answer is no. `resume` is the id
+    of a session that has ended: what it was granted for its time holds again, in the same projects and under
+    settings that are no wider than it had, nor than today's. With `notes_reads` a command's violations tell
+    of hidden things that it opened too, and every open takes a turn of the warden's. With `one_command`
+    nothing else is run in it: an answer for the session ends with that command, and is not kept. May be used
+    from any thread.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class PolicySource:
         return Context(settings, policy, self.roots, self.home, cwd, sandbox_trouble, own)
 
     def look_around(self) -> None:
-        """Looks through the workspace, so that those who are judged within a while need not wait for that."""
+        """Scans the workspace ahead of time, so that the next requests need not wait for the scan."""
         self._ignore_files.look_around()
         self.closed_env_files()
 

@@ -284,7 +284,7 @@ def a_question_that_nobody_waits_for_is_taken_back() -> None:
 def an_editor_that_cannot_ask_leaves_it_to_the_next() -> None:
     desk = Desk({"mode": "ask_every_time"}, "unknown method")
     data = desk.ask("terminal/create", command="touch made")["error"]["data"]
-    assert data["answer"]["outcome"] == "nobody" and "nobody could be asked" in data["next"]
+    assert data["answer"]["outcome"] == "nobody" and "no person could be asked" in data["next"]
 
 
 def ids_that_are_one_number_are_one() -> None:

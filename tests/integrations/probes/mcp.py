@@ -144,7 +144,7 @@ async def a_refusal_says_what_may_be_done_next(era: str) -> None:
         assert "\nnext: do not try it again in another spelling" in said
         failed, said, data = await use(opened, "execute_command", command="sudo ls")
         assert failed and data["verdict"] == "ask"
-        assert "nobody could be asked" in data["next"]
+        assert "no person could be asked" in data["next"]
         failed, said, data = await use(opened, "read_file", path=".env")
         assert failed and data["path"].endswith("/.env") and data["next"]
         failed, said, data = await use(opened, "read_file", path="../../../etc/passwd")
