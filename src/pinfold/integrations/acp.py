@@ -181,7 +181,7 @@ class Proxy:
             answer = _error(number, REFUSED, told["message"], told)
         except PinfoldError as error:
             answer = _error(number, FAILED, str(error), {"kind": "failed"})
-        except Exception as error:  # noqa: BLE001  (whatever it was, the agent is told)
+        except Exception as error:  # noqa: BLE001  (the agent gets every error as an answer)
             answer = _error(number, FAILED, f"{type(error).__name__}: {error}", {"kind": "failed"})
         if "id" in message:
             self._agent(msgspec.to_builtins(answer))
@@ -370,7 +370,7 @@ def _title(question: PermissionNeeded) -> str:
 
 
 def _table(value: Any) -> dict[str, Any]:
-    """What is an object; whatever else somebody sends in its place says nothing."""
+    """The value if it is an object, else an empty one: a peer may send anything."""
     return value if isinstance(value, dict) else {}
 
 

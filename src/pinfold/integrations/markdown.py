@@ -15,14 +15,14 @@ _TICKS = re.compile(r"`+")
 
 
 def verbatim(lines: Iterable[str]) -> str:
-    """Lines that are drawn as they are, whatever is in them."""
+    """Lines as a code block, which draws every character as it is."""
     text = "\n".join(lines)
     fence = "`" * max((3, *(len(run) + 1 for run in _FENCES.findall(text))))
     return f"{fence}\n{text}\n{fence}"
 
 
 def verbatim_line(text: str) -> str:
-    """A text of one line that is drawn as it is, whatever is in it."""
+    """A text of one line as a code span, which draws every character as it is."""
     ticks = "`" * max((1, *(len(run) + 1 for run in _TICKS.findall(text))))
     blank = " " if text.strip() and {text[0], text[-1]} & {"`", " "} else ""
     return f"{ticks}{blank}{text}{blank}{ticks}"

@@ -1,4 +1,4 @@
-"""The tools that agents are given, whatever protocol carries them: run, read, write, search, explain, ask.
+"""The tools that agents are given over any protocol: run, read, write, search, explain, ask.
 
 A tool takes a session and its parameters and gives an outcome: text for a model, and the same as an object.
 It decides nothing. A refusal is an outcome too: an error that says which step and rule spoke, and what the
@@ -100,7 +100,7 @@ def _kept_inside(session: Session, asked: ExecuteCommand, result: Result) -> str
     wanted = asked.dangerously_disable_sandbox or (session.settings.mcp.cli and programs == {"mcp-cli"})
     if not (wanted and result.decision.sandboxed):
         return ""
-    return "[it ran inside the fence: running without it is switched off, and asking again changes nothing]"
+    return "[it ran in the sandbox: running without one is switched off, and asking again changes nothing]"
 
 
 def _ran(result: Result, note: str) -> ToolOutcome:
@@ -184,7 +184,7 @@ def _listed(lines: list[str], data: dict[str, Any]) -> ToolOutcome:
 
 def explain(session: Session, asked: ExplainParameters, _: Started) -> ToolOutcome:
     decision = session.check(asked.command)
-    where = "inside the fence" if decision.sandboxed else "outside of the fence"
+    where = "in the sandbox" if decision.sandboxed else "outside the sandbox"
     head = str(decision.verdict) if decision.verdict is Verdict.DENY else f"{decision.verdict}, {where}"
     lines = [head]
     for reason in decision.reasons:
@@ -221,7 +221,7 @@ def _refusal(told: dict[str, Any], given: list[str] | None = None) -> ToolOutcom
 
 
 def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> ToolOutcome:
-    """A tool's outcome, whatever happens; only what is a fault of ours is raised."""
+    """A tool's outcome, for a failure too; raises only for a bug in pinfold."""
     try:
         params = msgspec.convert(arguments, ready(tool.params))
     except msgspec.ValidationError as error:
@@ -247,7 +247,7 @@ TOOLS = {
         Tool(
             "execute_command",
             "Run a command",
-            "Runs a shell line inside the fence. What the fence refused is listed with the result as"
+            "Runs a shell line in the sandbox. The result lists what the sandbox denied as"
             " violations: ask for exactly that with request_permission, and do not repeat the command in the"
             " hope that it passes. A command that is not run comes back as an error that says why and what to"
             " do next.",
@@ -315,8 +315,8 @@ TOOLS = {
         Tool(
             "request_permission",
             "Ask the person for permission",
-            "Asks the person for exactly what a task needs beyond the fence: paths, hosts, git writes, other"
-            " projects. A yes holds for this session, from the next call on. A no is final.",
+            "Asks the person for exactly what a task needs beyond the sandbox: paths, hosts, git writes,"
+            " other projects. A yes holds for this session, from the next call on. A no is final.",
             PermissionAndProjects,
             request_permission,
             destroys=False,

@@ -31,7 +31,7 @@ class SandboxLayer(StrEnum):
     """What can be missing; settings accept a loss by these names."""
 
     FENCE = "fence"
-    """Everything: there is no fence at all."""
+    """Every layer: there is no sandbox at all."""
     NAMESPACES = "namespaces"
     PROC = "proc"
     """A /proc of its own."""
@@ -73,7 +73,7 @@ NOTHING = Enforcement(
 
 
 class Found(Struct, frozen=True):
-    """What stands in the way of a pen."""
+    """The paths of the workspace that a pen hides or protects."""
 
     protected: tuple[str, ...] = ()
     """Paths that exist and may not be written."""
@@ -114,11 +114,12 @@ class Outside(Protocol):
     ) -> None:
         """Takes the line to a new pen's warden, which says what its programs want to reach.
 
-        `refused` is told, with a command's tag, what the warden does not know of: refusals by the proxy.
+        It calls `refused`, with a command's tag, for each denial that the warden does not see: the proxy's.
         """
 
     def catch_up(self, pen: str, tag: int) -> None:
-        """Returns when all that a command was refused is told: it has ended, or is asked for on the way."""
+        """Returns once all denials of a command have been reported; it has ended, or the caller asks
+        early."""
 
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""
@@ -133,7 +134,7 @@ class Outside(Protocol):
         """A command begins; what it wants to reach will have its pen and its tag."""
 
     def change(self) -> None:
-        """The rules have changed: who connects from now on is judged by the new ones."""
+        """The rules have changed: the new ones decide about connections from now on."""
 
     def close(self) -> None: ...
 
@@ -166,7 +167,7 @@ class Ruling(Struct, frozen=True):
 
     allowed: bool
     said: str = ""
-    """Why not, for whoever reads of it later."""
+    """Why not, for later readers."""
     asked_at: AskedAt = AskedAt.NOWHERE
     """Where the question was put that this came of."""
     code: ViolationCode | None = None
@@ -229,7 +230,7 @@ class StartRequest(Struct, frozen=True):
     environment: Mapping[str, str] | None = None
     """What to scrub and pass on; None is this process's own, as it was when the session was opened."""
     variables: Mapping[str, str] = {}
-    """Set besides, whatever they are called."""
+    """Set in addition; no name is filtered."""
     stdin: bytes | int | None = None
     """What to feed it: bytes, or all that a descriptor of ours reads, which stays ours; None is /dev/null."""
     timeout: float | None = None
@@ -257,12 +258,12 @@ class RunningCommand(Protocol):
 
     @property
     def end(self) -> Exited | None:
-        """How it ended; None while it runs, and until whoever follows it has seen its end, or has left, which
-        ended it."""
+        """How it ended. None while it runs, and until its follower has seen the end. A follower that leaves
+        ends the command."""
 
     @property
     def failure(self) -> str:
-        """Why nobody can know how it ended; empty as long as somebody may."""
+        """Why its exit cannot be known; empty as long as it can."""
 
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
@@ -294,11 +295,11 @@ class SandboxSession(Protocol):
         """What has come into being since is held too, in commands of this policy that run."""
 
     def catch_up(self) -> None:
-        """Returns when all that commands have done by now is told."""
+        """Returns once everything that commands have done by now has been reported."""
 
     def tend(self, idle_seconds: float) -> None:
-        """To be called every now and then: ends commands whose time is up though nobody waits for them, and
-        gives back what commands of no policy have used for so long."""
+        """To be called every now and then: ends commands whose time is up, followed or not, and
+        frees pens that no command has used for `idle_seconds`."""
 
     def has_processes(self) -> bool:
         """Whether a command runs in it, or has left a process running."""
@@ -329,8 +330,8 @@ class Backend(Protocol):
     ) -> SandboxSession: ...
 
     def block_renames(self) -> AbstractContextManager[None]:
-        """For who is in no pen: meanwhile no pen of anybody's moves a directory, or makes a name that such a
-        move could make protected. Raises OSError if they do not come to rest."""
+        """Blocks renames of directories, and names that a rename could make protected, in every pen while
+        code outside of pens works. Raises OSError if the pens do not come to rest."""
 
     def close(self) -> None: ...
 

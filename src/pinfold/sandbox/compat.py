@@ -95,7 +95,7 @@ def _has_warden(machine: Machine) -> bool:
 
 
 def _unwatched(rule: LandlockRule) -> LandlockRule:
-    """Where no warden makes names, whoever may change a place makes them."""
+    """Without a warden that makes names, a command that may change a directory makes them itself."""
     return LandlockRule(rule.path, ALL) if rule.access == CHANGE else rule
 
 
@@ -139,7 +139,7 @@ def require_accepted(enforcement: Enforcement, accepted: Collection[SandboxLayer
     if enforcement.level is EnforcementLevel.NONE or lost:
         gap = lost[0] if lost else enforcement.missing[0]
         remedy = f"; {gap.remedy}" if gap.remedy else ""
-        raise ConfinementError(f"this machine cannot hold the fence: {gap.layer}: {gap.why}{remedy}")
+        raise ConfinementError(f"this machine cannot make the sandbox: {gap.layer}: {gap.why}{remedy}")
 
 
 SYSCTL = "sudo sysctl {}"

@@ -1,4 +1,4 @@
-"""Every layer of the fence on one machine, told to a person: whether it stands, and what would mend it. Pure.
+"""Every layer of the sandbox on one machine, for a person: whether it works, and what would mend it. Pure.
 
 Whether a policy is enforced is `compat`'s to judge; this only spells out the facts that it judges by.
 """
@@ -32,7 +32,7 @@ SERVES = {
     "cgroup_namespace": "a cgroup tree of its own",
     "fresh_proc": "a /proc of its own",
     "no_new_privs": "setuid programs gain nothing",
-    "seccomp": "system calls nobody needs are closed",
+    "seccomp": "system calls that no command needs are blocked",
     "notification": "a call can wait for an answer",
     "wait_killable": "and no signal disturbs it meanwhile",
 }
@@ -47,7 +47,7 @@ class LayerState(StrEnum):
 
 
 class LayerReport(Struct, frozen=True):
-    """How one layer stands."""
+    """The state of one layer."""
 
     name: str
     state: LayerState
@@ -55,7 +55,7 @@ class LayerReport(Struct, frozen=True):
     fix: str = ""
     """The one command that would mend it."""
     needed: bool = True
-    """Whether the fence of the default policy rests on it."""
+    """Whether the sandbox of the default policy needs it."""
 
 
 def layer_reports(machine: Machine) -> Iterator[LayerReport]:
@@ -94,7 +94,7 @@ def _landlock(machine: Machine) -> LayerReport:
 
 def _yama(machine: Machine) -> LayerReport:
     if machine.yama >= YAMA_CLOSED:
-        why = "scope 3: nobody reads another process, so no call can be answered"
+        why = "scope 3: no process may read another, so no call can be answered"
         return LayerReport("Yama ptrace scope", LayerState.NOT, why, remedy(machine, "yama"))
     detail = "not in this kernel" if machine.yama < 0 else f"scope {machine.yama}"
     return LayerReport("Yama ptrace scope", LayerState.READY, f"{detail}, which leaves the warden its work")

@@ -117,7 +117,7 @@ def scrub(
     kept.setdefault("NO_UPDATE_NOTIFIER", "1")
     kept = HISTORIES | kept
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
-    # Nobody gives files away in a pen. Root's tar would try to, and fail.
+    # No command gives files to another user in a pen. Root's tar would try to, and fail.
     kept.setdefault("TAR_OPTIONS", "--no-same-owner")
     if is_closed:
         _trust_every_owner(kept)
@@ -158,7 +158,7 @@ def _trust_every_owner(environment: dict[str, str]) -> None:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a variable's own name says that its value is nobody's to read."""
+    """Whether a variable's name says that its value is a secret."""
     return _matches(name, SECRET_WORDS)
 
 

@@ -1,8 +1,8 @@
 """The gate's process: started for a session that wants out, and ended with it.
 
-It runs outside of every fence, as the host does, and is started like the keeper: a program of its own, by
-vfork, since the host has threads. Of the host's modules it gets what the gate imports, from where the host
-has them, and nothing from the directory that somebody works in.
+It runs outside every pen, as the host does. The host starts it like the keeper: as a program of its own, by
+vfork, since the host has threads. It imports the gate's modules from where the host has them, and nothing
+from the working directory.
 """
 
 import os
@@ -36,7 +36,7 @@ class GateProcess:
         self.line = socket.socket(fileno=line)
 
     def end(self) -> None:
-        """Whatever it is doing; who wants its last words hears them before."""
+        """Kills the gate. A caller that wants its last records reads them before."""
         with suppress(OSError):  # it is gone already
             self.line.shutdown(socket.SHUT_RDWR)
         with suppress(ProcessLookupError):

@@ -109,7 +109,7 @@ class Drain:
         if not descriptors:
             return
         with self.lock:
-            # At Python's own end a thread that is started never begins, and who starts it waits for that.
+            # At Python's own end a new thread never begins, and its starter waits for it forever.
             self.closed = self.closed or sys.is_finalizing()
             for descriptor in descriptors:
                 if self.closed:
@@ -118,12 +118,12 @@ class Drain:
                     self.open.add(descriptor)
                     self.poll.register(descriptor)
             if not self.running and not self.closed:
-                with suppress(OSError):  # who writes waits then, until somebody reads or the session ends
+                with suppress(OSError):  # writers block then, until the pipe is read or the session ends
                     begin_thread(self._run, "drain")
                     self.running = True
 
     def close(self) -> None:
-        """Preconditions: whatever wrote has ended, so that every pipe is at its end."""
+        """Preconditions: every writer has ended, so that every pipe is at its end."""
         with self.lock:
             self.closed = True
             if not self.running:

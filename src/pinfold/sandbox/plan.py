@@ -58,7 +58,7 @@ READ = ("read",)
 WRITE = ("read", "write")
 CHANGE = ("read", "write", "remove")
 ALL = (*CHANGE, "make", "refer")
-"""In roots nobody but the warden makes names, so that it sees each; a private /tmp needs no such care."""
+"""In roots the warden alone makes names, so that it sees each; a private /tmp needs no such care."""
 
 
 class ExistingPath(Struct, frozen=True):

@@ -4,10 +4,10 @@ Facts (epoll(7), poll(2)):
 - What epoll watches the kernel counts by user, in every program and namespace (fs.epoll.max_user_watches).
   No limit bounds what a command has of it: one takes all in six seconds, and from then on each epoll of the
   user's programs refuses to watch anything (ENOSPC).
-- poll is told all of it anew each time, and so is not counted. Who waits in it does not hear of changes.
+- poll gets the whole set anew each time, and so is not counted. A thread that waits in it misses changes.
 - A descriptor that was closed is POLLNVAL to poll; epoll forgets it.
 
-What this means for us: pinfold waits by poll, and a change wakes who waits.
+What this means for us: pinfold waits by poll, and a change wakes the waiting thread.
 """
 
 import os
@@ -48,7 +48,7 @@ class PollSet:
         return [ring for ring in rung if ring[0] not in gone and ring[0] != self._changed]
 
     def close(self) -> None:
-        """Once is enough; more is no harm. Preconditions: nobody waits any more."""
+        """May be called more than once. Preconditions: no thread waits any more."""
         with self._lock:
             changed, self._changed = self._changed, -1
         if changed >= 0:

@@ -1,4 +1,4 @@
-"""Whether this process is itself inside somebody's fence, and whether anything speaks against making one.
+"""Whether this process is itself inside a sandbox, and whether anything prevents making one.
 
 IS_SANDBOX is only a claim, and any value of it can be set by anyone. It counts together with what the
 kernel says of this very process, and only where the kernel refuses a write that the owner of a place may
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pinfold.model.errors import SandboxUnavailable
 
 EVERY_ID = 4294967295
-NO_FENCE = f"there is no fence for {sys.platform} yet"
+NO_FENCE = f"pinfold has no sandbox for {sys.platform} yet"
 OUTSIDE = ("/", "/etc", "/usr")
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 LONGEST = 1 << 16
@@ -59,13 +59,13 @@ def _takes_a_write(place: str) -> bool:
 
 
 def require_platform() -> None:
-    """Raises where nobody has made a fence for the system that this is."""
+    """Raises if pinfold has no sandbox for this operating system."""
     if sys.platform != "linux":
         raise SandboxUnavailable(NO_FENCE)
 
 
 def sandbox_trouble() -> str:
-    """Why no fence can be made here, as far as a look at the kernel's switches tells; empty if nothing does.
+    """Why no sandbox can be made here, as far as the kernel's switches show; empty if they show nothing.
 
     The first pen is the proof; this is for answers that are wanted before, at no cost.
     """

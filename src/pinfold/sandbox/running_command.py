@@ -1,7 +1,7 @@
 """A command under way, in a pen or without one: its bytes, its end, its time limit.
 
 `PipedCommand` knows descriptors and a clock. Its subclasses say how the end is read (`_read_end`), how to end
-the command (`_kill`), who reads on after its end (`_leave`), and what to do when nothing comes (`_nudge`).
+the command (`_kill`), what reads on after its end (`_leave`), and what to do when nothing comes (`_nudge`).
 
 Facts that shape it:
 - Processes that a command left behind hold its pipes open. The command is over when its first process is.
@@ -100,7 +100,7 @@ class PipedCommand:
         """Nothing has come for a while."""
 
     def __del__(self) -> None:
-        # Nobody has followed the command, and nobody can any more. It is ended with its session, or goes on.
+        # No caller has followed the command, and none can any more. It ends with its session, or goes on.
         if self.is_begun and not self.taken:
             for descriptor in (*self.streams, self.status, *((self.feed.pipe,) if self.feed else ())):
                 os.close(descriptor)
@@ -113,7 +113,7 @@ class PipedCommand:
                 ready = self.poll.poll(self._patience())
                 self._require_own()
                 ended = False
-                # Output first: whatever the command wrote was there before its end was told.
+                # Output first: the command wrote it before its end was reported.
                 for descriptor, events in ready:
                     if descriptor == self.status:
                         ended = True
@@ -225,8 +225,8 @@ class PipedCommand:
         return self.exited is not None and not is_owed and self._is_late()
 
     def _hang_up(self, descriptor: int) -> None:
-        """Nobody has the terminal open any more. To close it now would send SIGHUP to a command that closes
-        its streams before it ends, as many do; so it is kept until then."""
+        """No process has the terminal open any more. Closing it now would send SIGHUP to a command that
+        closes its streams before it ends, as many do; so it stays open until the end."""
         self.poll.unregister(descriptor)
         with self.lock:
             del self.streams[descriptor]
@@ -256,7 +256,8 @@ class PipedCommand:
         self.owed = {descriptor: _room(descriptor) for descriptor in self.streams}
 
     def _unreported(self) -> bool:
-        """Everything of the command was ended, yet nobody says so: whoever should is ended or stopped too."""
+        """The command was killed, yet no process reports its end: the one that would was killed or
+        stopped."""
         if self.exited or self.killed is None or time.monotonic() < self.killed + REPORT:
             return False
         self.exited = self._killed()
@@ -272,7 +273,7 @@ class PipedCommand:
         self.killed = time.monotonic()
 
     def expire(self) -> None:
-        """Ends the command if its time is up. From any thread: whoever follows it may be slow, or nobody."""
+        """Ends the command if its time is up. From any thread: its follower may be slow, or missing."""
         with self.lock:
             if self.exited or self.killed is not None or not self._is_late():
                 return
@@ -305,7 +306,7 @@ class PipedCommand:
         try:
             if self.exited is None and self.is_own:
                 self._kill()
-                # Whoever followed it went away, and nobody has seen how it ended.
+                # Its follower went away, and no thread has seen how it ended.
                 self.exited = self._killed()
         finally:
             if self.feed:

@@ -35,8 +35,8 @@ def begin_thread(work: Callable[[], object], name: str) -> threading.Thread:
 
 
 def require_free(lock: threading.RLock) -> None:
-    """Raises if this thread has the lock already. A signal's handler runs in the middle of whatever its
-    thread does, and would wait for itself, or go on with what is half done."""
+    """Raises if this thread has the lock already. A signal handler interrupts its own thread. It would wait
+    for itself, or work on what is half done."""
     if lock._is_owned():  # type: ignore[attr-defined]  # what a Condition asks of each lock
         raise ConfinementError(IN_THE_MIDDLE)
 

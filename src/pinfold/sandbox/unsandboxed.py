@@ -1,8 +1,8 @@
-"""No fence: commands run as the user, through the same doors as in a pen. Its enforcement always says so.
+"""No sandbox: commands run as the user, behind the interface of `backend`. Its enforcement always says so.
 
 A command that is cancelled, runs out of time or is running when the session closes is ended with its process
 group. What left that group is not found; nor is what a command left running when it ended, for its group's
-number may be somebody else's by then. Both outlive the session, which is one of the things a pen is for.
+number may belong to another one by then. Both outlive the session, which is one of the things a pen is for.
 """
 
 import errno
@@ -98,7 +98,7 @@ class UnsandboxedCommand(PipedCommand):
         return Exited(exit_code, signalled, cancelled=self.cancelled)
 
     def _kill(self) -> None:
-        # Once the first process is awaited its number may be somebody else's.
+        # Once the first process has been awaited, its number may belong to another.
         with self.reaping, suppress(ProcessLookupError):
             if self.process.returncode is None:
                 try:
@@ -218,7 +218,7 @@ class UnsandboxedSession:
         return self.start(request).wait()
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
-        """There is no fence to hold it."""
+        """Does nothing: there is no sandbox to enforce it."""
 
     def catch_up(self) -> None:
         """There is no warden to tell anything."""
@@ -244,7 +244,7 @@ class UnsandboxedSession:
         return ""
 
     def change_roots(self, roots: Sequence[str]) -> None:
-        """There is no fence to move."""
+        """Does nothing: there is no sandbox to change."""
 
     def close(self) -> None:
         with self.lock:

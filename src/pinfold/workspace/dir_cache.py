@@ -1,4 +1,4 @@
-"""Which directories need not be listed again, which are closed, and which nobody inside can search.
+"""Which directories need not be listed again, which are closed, and which no command in a pen can search.
 
 Facts that shape it:
 - Listing 5,000 files takes some 10 ms, asking 1,000 directories for their change time 2 ms. A directory's
@@ -11,8 +11,8 @@ Facts that shape it:
 - Entries that are listed by a path have it in each of them: 15 kB, where a command makes it long and adds one
   character beyond Unicode's first 65,536. By a descriptor they have their names alone.
 - Root can list what others have closed, and its commands, without its powers, cannot: nothing can be mounted
-  in there for them either. If root's survey found it, it would find the same once its owner has opened it,
-  and nobody would be told. So root lists no more than any other user.
+  in there for them either. If root's scan listed it, the scan would find no change once its owner has opened
+  it, and would not report it. So root lists no more than any other user.
 """
 
 import errno
@@ -61,8 +61,8 @@ def listing(directory: str) -> Iterator[tuple[Mark | None, "Iterator[os.DirEntry
 
 
 def is_closed(directory: str) -> bool:
-    """Whether one that could not be listed is ours, so that whoever runs as we do can open it. What cannot
-    even be looked at lies in one that is."""
+    """Whether a directory that could not be listed is ours, so that a command of the same user can open it. A
+    path that cannot even be looked at lies in such a directory."""
     try:
         return os.stat(directory, follow_symlinks=False).st_uid == os.geteuid()
     except OSError:
@@ -70,7 +70,7 @@ def is_closed(directory: str) -> bool:
 
 
 def is_shut(status: os.stat_result, directory: int | str) -> bool:
-    """Whether a directory is somebody else's, and nobody who has no powers but our ids can search it."""
+    """Whether a directory is another user's, and a process with just our ids cannot search it."""
     if status.st_uid == os.geteuid() or status.st_mode & stat.S_IXOTH:
         return False
     if not status.st_mode & stat.S_IXGRP:  # which bounds those too whom a list of the directory's names

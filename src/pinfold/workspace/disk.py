@@ -1,6 +1,6 @@
 """What the disk says, for decisions: the live side of `model.facts.Files`.
 
-What only a line outside of the fence needs is imported when it is needed; inside is the usual case.
+Imports that only a line outside the sandbox needs are made when it needs them; inside is the usual case.
 """
 
 import os

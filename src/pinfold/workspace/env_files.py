@@ -96,7 +96,7 @@ class EnvFiles:
         try:
             return identity_of(path) in self._made
         except OSError:
-            return False  # gone: whatever comes in its place is hidden until somebody has looked
+            return False  # gone: a file that takes its place is hidden until the next look
 
     def _untracked(self, paths: list[str], git_writes: bool) -> Iterator[str]:
         by_repository: dict[str, tuple[Repository, dict[bytes, str]]] = {}

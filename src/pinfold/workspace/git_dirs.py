@@ -9,8 +9,8 @@ Facts about git (gitrepository-layout(5), git-worktree(1), git-submodule(1)):
 - The rest of MAIN/.git is the state of another working tree: its index, its HEAD, a rebase under way, whose
   plan may have commands in it.
 
-What this means for us: a `.git` file is somebody's word, and may come with an archive. Only what leads back
-is opened, and of a shared directory only what a commit needs.
+What this means for us: a `.git` file is a mere claim, and may come with an archive. Only a directory that
+leads back is opened, and of a shared directory only what a commit needs.
 """
 
 import os

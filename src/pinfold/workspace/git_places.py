@@ -8,10 +8,10 @@ Facts about git (git-config(1), githooks(5), config.c, run-command.c):
 - A value that runs something is a shell's text or a program's path. A program without a slash is looked for
   in PATH.
 
-What this means for us: whether an include holds now is not asked. Of a text, the programs count, the scripts
-that interpreters get, and whatever is an executable file; a directory that it only mentions does not. What is
-relative in the user's own configuration holds in repositories that a command makes just now, too. So it is a
-name at any depth; of a hooks' directory, the names of hooks in it.
+What this means for us: an include counts whether or not its condition holds now. Of a text, its programs
+count, the scripts that interpreters get, and every path of an executable file; a directory that it only
+mentions does not. A relative path in the user's own configuration also holds in repositories that a command
+makes later. So it is a name at any depth; of a hooks' directory, the names of hooks in it.
 """
 
 import os
@@ -47,7 +47,7 @@ HOOKS = (
 )
 """Where the whole directory cannot be closed, since the project lies in it."""
 ANYWHERE = "/any working tree"
-"""Stands for the top of each. Nothing is there."""
+"""A placeholder for the top of each; no such path exists."""
 HOME = re.compile(r"\$\{?HOME\}?/")
 TOP = re.compile(r"(?:\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+)/*(?=[\w.])")
 """Something that is filled in, before the rest of a path: as a rule the top of the working tree."""
@@ -56,7 +56,7 @@ CHANGE = re.compile(r"^cd\s+(?:--\s+)?([^\s;&|]+)$")
 COMMANDS = re.compile(r"[;&|(){}`\n<>]|\$\(")
 WORDS = re.compile(r"[\s\"',]+")
 BLANK = "\0"
-"""Stands for a blank in the path of a working tree, while a text is taken apart."""
+"""A placeholder for a blank in the path of a working tree, while a text is split."""
 PASSING_ON = frozenset(
     ("sh", "bash", "dash", "zsh", "ksh", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "tsx")
 ) | frozenset(

@@ -1,17 +1,17 @@
 """Which programs a repository's own configuration would make git run.
 
 An allowlist that says `git status` means git's own work. A repository can make git run something
-else on the way, and whoever wrote the repository is not who wrote the allowlist. Any doubt counts as a
-program: a file that cannot be read, a line that is not understood.
+else on the way, and its author is not the author of the allowlist. Any doubt counts as a program: a file that
+cannot be read, a line that is not understood.
 
 Facts about git (git-config(1), githooks(5), config.c):
 - `git status` and `git diff` look into repositories inside the working tree that the index links to.
 - `post-index-change` runs when `git status` refreshes the index.
 - Variables such as `GIT_DIR` take the place of the search for a repository (`repository`).
 
-What this means for us: directories are looked through for repositories, `node_modules` last and as far as the
-time lasts; whatever the index links to is looked at in any case. A repository that is not called `.git` has
-come with other files: nobody put hooks into it for git to run.
+What this means for us: the search goes through directories for repositories, `node_modules` last and as far
+as the time lasts; repositories that the index links to are always read. A repository under another name than
+`.git` has come with other files: the user did not put hooks into it for git to run.
 """
 
 import os
@@ -109,9 +109,9 @@ def git_helpers(directory: str) -> tuple[str, ...]:
             linked = _linked(repository, doubts)
             found += map(search.repository_of, linked)
     if len(known) == MOST_REPOSITORIES:
-        doubts.append(f"whatever is beyond the {MOST_REPOSITORIES:,} repositories that were looked at")
+        doubts.append(f"repositories beyond the first {MOST_REPOSITORIES:,}, which were not read")
     doubts += (f"the variable {name}" for name in LEADING if name in os.environ)
-    doubts += (f"whatever {path} means to git" for path in search.doubts)
+    doubts += (f"{path}, which git's versions may read differently" for path in search.doubts)
     keys = chain.from_iterable(map(_helpers, known.values()))
     return tuple(dict.fromkeys((*keys, *_of_user(known.values()), *doubts)))
 
@@ -152,7 +152,7 @@ def _inner_repositories(top: str) -> tuple[list[str], list[str]]:
         for path in _directories_in(directory, found, doubts):
             (last if path.endswith("/node_modules") else waiting).append(path)
     if len(waiting) > MOST_DIRECTORIES:
-        doubts.append(f"whatever is beyond the {MOST_DIRECTORIES:,} directories that were looked at")
+        doubts.append(f"directories beyond the first {MOST_DIRECTORIES:,}, which were not searched")
     for directory in islice(last, max(0, MOST_DIRECTORIES - len(waiting))):
         last += _directories_in(directory, found, doubts)
     return [path for path in found if path != top], doubts
@@ -168,7 +168,7 @@ def _directories_in(directory: str, found: list[str], doubts: list[str]) -> list
     except FileNotFoundError:
         return []
     except OSError:
-        doubts.append(f"whatever is in {directory}, which cannot be read")
+        doubts.append(f"the contents of {directory}, which cannot be read")
         return []
     if any(entry.name == ".git" for entry in inside):
         found.append(directory)
@@ -186,7 +186,7 @@ def _linked(found: Repository, doubts: list[str]) -> list[str]:
         links = linked_repositories(index, 32 if has_long_names(found) else 20)
         return [os.path.join(found.top, os.fsdecode(path)) for path in links]
     except ValueError as error:
-        doubts.append(f"whatever the index of {found.directory} links to: {error}")
+        doubts.append(f"what the index of {found.directory} links to: {error}")
         return []
 
 

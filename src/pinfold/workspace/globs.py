@@ -2,7 +2,7 @@
 
 Facts (bash(1), Pathname Expansion and `shopt`):
 - `[^x]` is `[!x]`, and `[[:alpha:]]`, `[[=e=]]` and `[[.e.]]` are one set each. Python's fnmatch knows none.
-- A pattern that matches nothing stands for itself.
+- A pattern that matches nothing is kept as it is.
 - nocaseglob, dotglob, globstar and extglob change what a pattern matches; `shopt`, `bash -O` and other ways
   set them, so that a line does not show whether they are.
 

@@ -34,7 +34,7 @@ def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[st
 
 
 def told(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
-    """What a model is told of: what is not there is not promised to it."""
+    """The policy as a model is shown it: without paths that do not exist."""
     missing = absent(policy, roots)
     there = tuple(path for path in policy.additional_readwrite_paths if path not in missing)
     return replace(policy, additional_readwrite_paths=there)

@@ -1,13 +1,12 @@
 """The ignore files of a workspace: where they are, and what they say. By the same walk, its `.env` files.
 
-They lie in any directory, and a decision must not wait until all of those are looked through: that takes
-milliseconds, a decision fractions of one. So who has a thread for it looks through them again and again
-(`look_around`), and a decision does so by itself only where nobody does. A file that appears is seen with
-the next look; one in a root, or one that is known and changes, is seen at once.
+They lie in any directory, and a decision must not wait for a search through all of them: that takes
+milliseconds, a decision fractions of one. So a caller with a thread to spare searches again and again
+(`look_around`), and a decision searches by itself only if no caller does. A new file is seen with the next
+search; one in a root, or a change of a known one, is seen at once.
 
-A command may close a directory (chmod 000) while ignore files are looked for, and open it before the pen is
-planned. So what could not be looked through is hidden as a whole by what is found here, not only by what is
-found then.
+A command may close a directory (chmod 000) during a search, and open it before the pen is planned. So the
+mapping found here hides a directory as a whole if it could not be searched, even if it can be by then.
 """
 
 import os
@@ -33,18 +32,18 @@ SECONDS = 2.0
 SHARE = 50
 """A large tree is looked through less often: never more than a fiftieth of the time."""
 LATE = 2
-"""Whoever looks around is waited for so many times as long as it took to come this time: it has other things
-to do on each round, and whoever asks just before it comes would do the same again."""
+"""A decision waits for the next `look_around` this many times as long as the last one took to come: the
+watcher has other things to do on each round, and a decision just before it would search twice."""
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
-"""Directories that hold thousands of others and nobody's own ignore files."""
-NOBODYS = frozenset({"proc", "sys"})
-"""The kernel's own, of the whole machine, where nobody can put an ignore file, and which are without end."""
+"""Directories that hold thousands of others and no ignore files of the user's own."""
+OF_KERNEL = frozenset({"proc", "sys"})
+"""The kernel's own, where no user can put an ignore file, and which are without end."""
 MOST_DIRECTORIES = 2_000_000
 """Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
 file lies beyond any smaller number."""
 MOST_CLOSED = 1_000
-"""Directories that are hidden since they cannot be looked through: each name of the workspace is held against
-them. Nobody has as many but by a command's doing."""
+"""Directories that are hidden since they cannot be searched: each name of the workspace is matched against
+them. Only a command makes that many."""
 TOO_LONG = "have them taken away: to know what the ignore files in them hide, each has to be held in memory"
 
 
@@ -78,7 +77,7 @@ class _Look(Struct, frozen=True):
     at: float = float("-inf")
     """When it was seen."""
     until: float = float("-inf")
-    """When who asks is to look again."""
+    """When a decision searches again by itself."""
 
     @property
     def asked(self) -> tuple[tuple[str, ...], bool]:
@@ -98,11 +97,11 @@ class IgnoreFiles:
     def __init__(self, roots: tuple[str, ...], home: str = "") -> None:
         self._roots = roots
         self._above = tuple(dict.fromkeys(each for root in roots for each in [*upwards(root, home)][1:]))
-        """Directories around the roots, but for the home: what an ignore file there hides is hidden from who
-        works in a part of the tree, too."""
+        """Directories above the roots, without the home: their ignore files also hide files from a session in
+        a part of the tree."""
         self._last = _Look()
         self._lock = allocate_lock()
-        """Held while the trees are walked, so that who began earlier does not tell older news later."""
+        """Held during a walk, so that an earlier walk cannot replace the result of a later one."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -126,7 +125,8 @@ class IgnoreFiles:
         return self._last.env_files
 
     def look_around(self) -> None:
-        """Looks through the trees now, for those who ask within a while. What is wrong is told to them."""
+        """Searches the trees now, for the decisions of the next seconds. Those decisions report its
+        errors."""
         with self._lock:
             last = self._last
             if not any(last.asked):
@@ -160,7 +160,7 @@ class IgnoreFiles:
             env_files,
             walked,
             files,
-            # The same value stays the same object, so that whoever remembers what it made of it may go on.
+            # An equal value stays the same object, so that caches that compare by identity stay valid.
             last.mapping if mapping == last.mapping else mapping,
             tuple(
                 f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
@@ -177,7 +177,7 @@ class IgnoreFiles:
         )
 
     def _closed(self, walked: dict[str, _Directory]) -> list[str]:
-        """What may hold ignore files that nobody has seen."""
+        """Directories that may hold ignore files which the walk could not see."""
         closed = [path for path, each in walked.items() if each.is_closed]
         for root in set(self._roots).intersection(closed):
             raise PolicyError("cannot be listed", where=visible(root), help=f"chmod u+rx {visible(root)}")
@@ -191,11 +191,12 @@ class IgnoreFiles:
 
 
 def _env_files_above(directories: tuple[str, ...]) -> Iterator[str]:
-    """Those that lie in one of these themselves: whoever works in a part of a tree is in its project, too."""
+    """`.env` files directly in one of these directories: a session in a part of a tree is in its project,
+    too."""
     for directory in directories:
         with suppress(OSError), os.scandir(directory) as entries:
             if is_for_everybody(directory):
-                continue  # what lies there is nobody's project
+                continue  # no project lies there
             found = [entry for entry in entries if is_env_file(entry.name)]
             yield from (entry.path for entry in found if not entry.is_dir(follow_symlinks=False))
 
@@ -239,7 +240,7 @@ def _listed(path: str, names: frozenset[str]) -> _Directory:
         for entry in entries:
             if entry.name in names:
                 has_any = True
-            elif entry.name in PASSED_OVER or (path == "/" and entry.name in NOBODYS):
+            elif entry.name in PASSED_OVER or (path == "/" and entry.name in OF_KERNEL):
                 continue
             elif entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)

@@ -5,13 +5,13 @@ Facts about git (setup.c; held to `git rev-parse` by a fuzz test):
   directory, or a file with `gitdir: PATH`; then the directory itself.
 - A git directory has a HEAD: a link to `refs/...`, or a file that begins with `ref:`, white space and
   `refs/`, or with 40 hexadecimal digits. Git reads 255 bytes of it. And it has `objects` and `refs`, in
-  itself or where its `commondir` leads: whatever may be searched or executed, so a program will do.
+  itself or where its `commondir` leads: anything that may be searched or executed, so a program will do.
 - The PATH of a `.git` file begins right after `gitdir: `, at a blank too, and ends before the last line ends;
   so does that of `commondir`. Both end at a NUL. A `.git` file has at most a megabyte.
 - Where a `.git` file or a `commondir` says nothing that git understands, git dies. Where `.git` cannot be
   looked at, or is neither a file nor a directory, versions before 2.54 climb on.
 
-What this means for us: whatever git would die of, and whatever its versions read differently, is a doubt. The
+What this means for us: a file that git would die of, or that its versions read differently, is a doubt. The
 search goes on, as that of an older version may.
 
 git stops where another file system is mounted, and at `GIT_CEILING_DIRECTORIES`; here nothing stops it.

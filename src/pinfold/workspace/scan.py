@@ -41,7 +41,7 @@ from pinfold.workspace.startup_files import StartupFiles
 from pinfold.workspace.tree_walk import SeenDirectory, TreeWalk
 
 MOST_STEPS = 200_000
-"""Half a second's. Who has a thousand links in a project needs a tenth of it."""
+"""About half a second of them. A project with a thousand links needs a tenth."""
 TOO_MANY = (
     "too many links with names that are hidden or protected, so that what they lead to cannot be found in "
     "time; have them taken away"
@@ -62,7 +62,7 @@ class LinkResolver:
         self.left = MOST_STEPS
         self.known: dict[str, LinkPath] = {}
         self.endless: set[str] = set()
-        """Links with too many others behind them for anybody to come to their end."""
+        """Links with too many others behind them to be followed to their end."""
 
     def of(self, path: str) -> LinkPath:
         """Of an absolute path."""
@@ -129,8 +129,8 @@ class WorkspaceScanner:
         agent: str = "",
         env_files: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`agent` is the socket that the user's environment says an ssh agent has. `env_files` tells which of
-        them are hidden by now, from whoever was not granted them."""
+        """`agent` is the ssh agent's socket by the user's environment. `env_files` returns the `.env` files
+        that are hidden by now from commands without a grant for them."""
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
         self.agent = agent
@@ -141,8 +141,8 @@ class WorkspaceScanner:
         self.git_rules: tuple[NameRule, ...] = ()
         """What git's configuration, and links from the home, said at the last look."""
         self.stood = stood
-        """What was mounted when the session began, or at the first look: its pens keep that, whatever the
-        machine unmounts."""
+        """What was mounted when the session began, or at the first look: its pens keep those mounts, even if
+        the machine unmounts them."""
 
     def begin(self) -> None:
         """A session begins, with the mounts that there are."""
@@ -182,7 +182,8 @@ class WorkspaceScanner:
         self.stood = self.stood or mounts
         closed = {*hiding.paths, *self._env_files(policy)}
         known = [path for path in closed if _may_exist(path, ways) and not is_out_of_reach(path)]
-        # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
+        # A command that removed a link, or changed its target, would open what it hides or make what it
+        # protects.
         over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
         over += map(ways.of, known)
         links = {link for way in over for link in way.links if is_covered(link, tops)}
@@ -231,7 +232,7 @@ class WorkspaceScanner:
         mapping = tuple((directory, patterns) for directory, patterns in policy.ignore_mapping.items())
         key = (tops, rules, (policy.hidden, mapping))
         walk = self.walks.pop(key, None) or TreeWalk(NameMatcher(rules, tops), hiding)
-        self.walks[key] = walk  # the last one used stands last
+        self.walks[key] = walk  # the last one used is last
         while len(self.walks) > REMEMBERED:
             del self.walks[next(iter(self.walks))]
         return walk

@@ -2,14 +2,13 @@
 
 Facts that shape it:
 - A directory that has not changed is not listed again (`unchanged`).
-- A command may close a directory (chmod 000) and open it again once nobody looks, and may have put anything
-  into it before, whatever was seen there earlier. So a directory that cannot be listed is told apart, unless
-  it belongs to somebody else, whose it stays inside as well.
+- A command may close a directory (chmod 000) and open it again after the walk, and may have put anything into
+  it before. So the walk reports a directory that it cannot list, unless it belongs to another user: then it
+  stays closed in the pen as well.
 
-Links are never followed: what a link leads to is the caller's question. Beyond `MOST_ENTRIES` names, or
-`MOST_FOUND` finds, the walk refuses: whatever was not looked at could be a secret, and hiding all the rest
-would break a workspace without a word. So it does where the paths of all directories would take more than
-`MOST_TEXT`.
+The walk never follows links; the caller resolves them. Beyond `MOST_ENTRIES` names, `MOST_FOUND` finds or
+`MOST_TEXT` of paths, the walk raises: any name that it did not look at could be a secret, and hiding all the
+rest would break a workspace without a message.
 """
 
 import os
@@ -236,7 +235,7 @@ class TreeWalk:
             only = step.only_named or _is_content(step, path, folded(entry.name))
             below.append(replace(self._step(path, entry.name, inside_git), only_named=only))
         elif entry.is_symlink():
-            # What the host finds by that link, now or once somebody has made it.
+            # What the host finds by that link, now or once a program has made its target.
             protected += ["/".join((place, *match.rest)) for match in met]
 
 

@@ -36,7 +36,7 @@ class WorkspaceWatcher:
         self.survey = survey
         self.changed = changed
         self.tend = tend
-        """Called every two seconds, however long a walk takes: whatever else wants looking after."""
+        """Called every two seconds, even during a long walk, for other periodic work."""
         self.lock = threading.Lock()
         self.known: list[tuple[SandboxPolicy, Found]] = []
         self.ended = threading.Event()
@@ -45,7 +45,7 @@ class WorkspaceWatcher:
         """Why the last round failed: until one succeeds, nothing new may begin."""
 
     def __call__(self, policy: SandboxPolicy) -> Found:
-        """What there is now; from here on this policy is looked after. Raises OSError if nobody can."""
+        """What there is now; from here on the watcher follows this policy. Raises OSError if it cannot."""
         with self.lock:
             found = self.survey(policy)
             self._keep(policy, found)
@@ -96,7 +96,7 @@ class WorkspaceWatcher:
             if found == then or self.ended.is_set():
                 return
         self.changed(policy, found)
-        # Only now: what could not be told is told again on the next round.
+        # Only now: if the change could not be applied, the next round applies it again.
         with self.lock:
             if any(each == policy for each, _ in self.known):
                 self._keep(policy, found)

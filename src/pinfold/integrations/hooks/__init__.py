@@ -1,7 +1,7 @@
 """`pinfold hook AGENT`: an agent's hook, from the bytes it is given to the bytes it answers.
 
-INVARIANT: whatever goes wrong is a no that the agent understands. A payload that makes no sense, settings
-that cannot be read and faults of our own all end with exit status 2 and a reason, which every one of these
+INVARIANT: every failure is a no that the agent understands. A payload that makes no sense, settings
+that cannot be read and bugs of our own all end with exit status 2 and a reason, which every one of these
 agents takes for a block. Other exit statuses, and no answer at all, would let the call pass.
 """
 

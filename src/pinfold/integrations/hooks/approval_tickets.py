@@ -1,12 +1,13 @@
 """A yes that a person gave in an agent's own dialogue reaches the run that it was given for.
 
 A hook that answers "ask" leaves a ticket: what is asked for, to the letter. The agent runs the line only
-once its person said yes, and the run, which asks for itself, finds the ticket and takes it with it. A
-ticket is good once, for an hour, and for the very same line, place and policy. Nothing inside a pen sees
-them, and where others could have put one none is. Nothing tells that the person said no. But a run takes
-its ticket as soon as they said yes: what is still there when the same conversation has come to its person's
-next words was answered with no, and is taken back then. So it is where the same line comes again and nobody
-is asked about it.
+once its person said yes, and the run, which asks for itself, finds the ticket and takes it. A ticket is
+valid once, for an hour, and for the very same line, directory and policy. No process in a pen sees the
+tickets, and none is written where another user could have put one.
+
+No agent reports that the person said no. But a run takes its ticket as soon as the person said yes. So a
+ticket that is still there at the person's next message in the conversation was answered with no, and is
+removed. It is also removed when the same line comes again and needs no question.
 """
 
 import os
@@ -66,7 +67,7 @@ def _turn(call: HookCall) -> tuple[str, str, str]:
 
 
 def withdraw(agent: str, command: str, cwd: str, decision: Decision, environ: Environ) -> None:
-    """Takes back what was left for it: whoever was asked said no, or has not said yes."""
+    """Removes the tickets for it: the person who was asked said no, or has not said yes."""
     key = _key(agent, command, cwd, decision)
     while _take(_directory(environ), key):
         continue
@@ -98,7 +99,7 @@ def _take(directory: str, key: str) -> bool:
         try:
             is_fresh = _is_fresh(path)
             if name.startswith(f"{key}."):
-                os.unlink(path)  # whoever unlinks it has it: no two runs can
+                os.unlink(path)  # the process that unlinks it has it: two runs cannot
                 if is_fresh:
                     return True
         except OSError:
@@ -117,7 +118,7 @@ def _sweep(directory: str) -> None:
 
 
 def _is_fresh(path: str) -> bool:
-    """One of a time to come is not: the clock has been set back since, and how old it is nobody knows."""
+    """A ticket with a time in the future is not: the clock was set back since, and its age is unknown."""
     return 0 <= time() - os.stat(path).st_mtime < HOUR
 
 

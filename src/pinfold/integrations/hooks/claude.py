@@ -93,7 +93,7 @@ def changed(call: HookCall, command: str) -> dict[str, object]:
     """The whole input, with the line that is run in place of its own."""
     kept = {**call.tool_input, "command": command}
     if plain(call.tool) in COMMANDS:
-        kept.pop("dangerouslyDisableSandbox", None)  # what it asks for stands in the line now
+        kept.pop("dangerouslyDisableSandbox", None)  # the line itself asks for that now
     return kept
 
 

@@ -1,8 +1,8 @@
 """Claude Code's own deny and ask rules about commands, which hold in our words too.
 
-Why: its rules are matched against the line that is run. Once that is `pinfold run ... -c LINE`, a
-`Bash(curl *)` that a person wrote would no longer speak of `curl`. Only restrictions are taken, from every
-file, so nobody can widen by them.
+Why: Claude Code matches its rules against the line that runs. Once that is `pinfold run ... -c LINE`, a rule
+`Bash(curl *)` would no longer match `curl`. We take only restrictions, from every file, so that no file can
+widen anything.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Codex.
 
 Facts (codex-rs, hooks/src): PreToolUse takes a deny with a reason, or an allow with `updatedInput`, and
-nothing else: an "ask", or an allow without a change, marks the hook as failed, and the call goes on. So a
-question is put by the run itself, and what is merely not refused is told by silence. PermissionRequest
+nothing else: an "ask", or an allow without a change, marks the hook as failed, and the call goes on. So the
+run itself asks, and the hook answers nothing to a call that it does not deny. PermissionRequest
 takes allow and deny without changes. Edits are `apply_patch`. Tools are named as Claude Code names them.
 """
 

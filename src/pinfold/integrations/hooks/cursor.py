@@ -7,11 +7,11 @@ Several hooks of one event run side by side, and the strictest answer counts.
 
 What no page says, and is seen in use: for a command preToolUse comes first, and what it made of the line is
 what runs (hooks that rewrite `git status` work so: fitchmultz/pi-cursor-sdk#173, where a host that skips
-preToolUse runs the line as it was). Which of two lines beforeShellExecution is told is written nowhere.
+preToolUse runs the line as it was). Cursor does not document which of two lines beforeShellExecution gets.
 
-What this means for us: the one puts the line behind the fence, the other asks where there is a question. What
-the second is told counts as fenced only if it is a line that we made. Any other (the first was skipped,
-another hook won, Cursor tells the old line) is judged as one without a fence: asked about or denied more,
+What this means for us: the first hook puts the line into the sandbox, the second asks if there is a question.
+The second counts a line as sandboxed only if it is one that we made. It judges any other line as one without
+a sandbox (the first hook was skipped, another hook won, Cursor sends the old line): it asks or denies more,
 never less.
 
 Facts about MCP: the payload names the server by its `url` or `command`. Newer ones also have the name that it

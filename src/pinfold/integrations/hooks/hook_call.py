@@ -1,4 +1,4 @@
-"""What an agent's hook is asked, and what it answers, in nobody's own words.
+"""What an agent's hook is asked, and what it answers, in terms that all agents share.
 
 Each agent's module reads its payload into a `Call` and puts an `Outcome` into that agent's answer.
 """
@@ -19,13 +19,13 @@ class UnjudgedError(ValueError):
 
 
 class Opinion(StrEnum):
-    """The refusing one stands first: it is what any doubt falls to."""
+    """The refusing one is first: any doubt becomes it."""
 
     DENY = "deny"
     ASK = "ask"
     ALLOW = "allow"
     NONE = "none"
-    """Nothing stands against it: the agent goes by its own rules."""
+    """No objection: the agent applies its own rules."""
 
 
 class Mode(StrEnum):
@@ -34,7 +34,7 @@ class Mode(StrEnum):
     PLAN = "plan"
     """Nothing is to be changed, and nothing runs unseen."""
     UNATTENDED = "unattended"
-    """The agent would take a question for a yes, or has nobody to put it to."""
+    """The agent would take a question for a yes, or has no person to ask."""
     NORMAL = "normal"
 
 

@@ -23,7 +23,7 @@ from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
 
-BARE = "this hook cannot put the command behind the fence"
+BARE = "this hook cannot put the command into the sandbox"
 NOTHING = HookOutcome(Opinion.NONE)
 BACKGROUND = ("run_in_background", "is_background", "isBackground")
 """Fields of agents' tools by which a command runs in the background."""
@@ -157,7 +157,7 @@ def _command(
     agent = ours.agent if ours else call.agent
     wanted = request
     if ours is not None:
-        # An agent may have written the line itself: what it says of the fence is a wish of its own.
+        # An agent may have written the line itself: an option in it about the sandbox is the agent's request.
         bypass = request.disable_sandbox or ours.leaves_fence
         wanted = replace(request, command=ours.line, disable_sandbox=bypass)
     if not os.path.isdir(start := start_of(wanted, judge.cwd)):
@@ -198,7 +198,7 @@ def _command(
 
     if call.mode is Mode.UNATTENDED or not call.can_ask:
         withdraw(agent, wanted.command, start, decision, environ)
-        # The run asks for itself; what nobody answers is not run.
+        # The run asks by itself; without an answer it does not start.
         return HookOutcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
     from pinfold.approval.showing import too_long, too_many
 
@@ -232,11 +232,11 @@ def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[st
 
 
 def _asked(call: HookCall, outcome: HookOutcome) -> HookOutcome:
-    """A question, as far as there is somebody whom this agent would put it to."""
+    """The outcome as a question, if this agent has a person to ask; else a denial."""
     if call.can_ask and call.mode is not Mode.UNATTENDED:
         return outcome
     return HookOutcome(
-        Opinion.DENY, f"{outcome.message}; a person would have to see it, and nobody is asked here"
+        Opinion.DENY, f"{outcome.message}; a person would have to see it, and this agent asks no person here"
     )
 
 

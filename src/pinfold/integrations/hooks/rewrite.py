@@ -1,6 +1,6 @@
 """A line becomes one that runs it in a pen, and back.
 
-INVARIANT: the line that was asked for stands in the new one as one word, character by character. A line
+INVARIANT: the new line contains the requested one as one word, character by character. A line
 counts as wrapped by us only if wrapping what it holds gives that very line again: no option of an agent's
 own fits in.
 """
@@ -165,7 +165,7 @@ CHANGES: dict[tuple[str, ...], int] = {
 """The words of a change, and how many there are of them with its arguments."""
 
 SEEN = frozenset([StepCode.PERSON_WANTED, StepCode.ASKED_BY_HOOK, StepCode.ASK_RULES])
-"""The steps of a decision by which somebody wants to see a line."""
+"""The steps of a decision by which a person, a hook or a rule wants a line shown."""
 
 
 def own_verb(call: HookCall, decision: Decision) -> HookOutcome | None:
@@ -179,7 +179,7 @@ def own_verb(call: HookCall, decision: Decision) -> HookOutcome | None:
     line = " ".join(map(quoted, [*own_program(), *words]))
     if words in LOOKS:
         is_seen = call.mode is Mode.PLAN or any(reason.step in SEEN for reason in decision.reasons)
-        return HookOutcome(Opinion.ASK if is_seen else Opinion.ALLOW, "it shows how the fence stands", line)
+        return HookOutcome(Opinion.ASK if is_seen else Opinion.ALLOW, "it shows the sandbox's status", line)
     if CHANGES.get(words[:2]) == len(words) and not any(word.startswith("-") for word in words):
-        return HookOutcome(Opinion.ASK, "it changes the fence; run it yourself if nobody asks you", line)
+        return HookOutcome(Opinion.ASK, "it changes the sandbox; run it yourself if you are not asked", line)
     return None

@@ -69,7 +69,7 @@ PATCHES = frozenset(["applypatch"])
 UNREAD = frozenset(
     ["powershell", "createandruntask", "sendtoterminal", "runvscodecommand", "runnotebookcell"]
 )
-"""They run what the agent says, in words that are not read here and that no hook puts behind the fence."""
+"""They run what the agent says, in a form that is not read here and that no hook puts into the sandbox."""
 
 PATHS = frozenset(
     [
@@ -109,7 +109,7 @@ def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = 
     if name in COMMANDS:
         return (_command(given, cwd),)
     if name in UNREAD:
-        raise UnjudgedError(f"what `{tool}` runs is not read, and is not behind the fence")
+        raise UnjudgedError(f"pinfold cannot inspect what `{tool}` runs, and it does not run in the sandbox")
     if name in PATCHES:
         return _patched(given, cwd)
     if name in FETCHES:
@@ -154,7 +154,7 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
         raise UnjudgedError("there is no `command` in it")
     places = {repr(given[key]): given[key] for key in STARTS if given.get(key)}
     if len(places) > 1:
-        # No question: the line of a call that is not judged would run as it is, outside of the fence.
+        # No question: the line of a call that is not judged would run as it is, outside the sandbox.
         raise MalformedError("it names several working directories; name one")
     where = next(iter(places.values()), None)
     if where is not None and not isinstance(where, str):
@@ -232,7 +232,7 @@ def _places(path: str, cwd: str) -> Iterator[str]:
 
 
 def _readings(path: str) -> Iterator[str]:
-    """As it stands, without the blanks around it or after it, and as a URL."""
+    """The path as written, without the blanks around it or after it, and as a URL."""
     for text in (path, *(trim(blanks) for blanks in BLANKS for trim in (path.strip, path.rstrip))):
         yield text
         if text.startswith(FILE_URL):

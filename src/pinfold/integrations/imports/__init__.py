@@ -5,5 +5,5 @@ edit of the user's settings file. INVARIANT: nothing is widened silently. What w
 than it did there is left out unless it is asked for, and everything without an equivalent is named with the
 reason.
 
-Only the files of the user are read: a repository must not configure its own fence.
+Only the files of the user are read: a repository must not configure its own sandbox.
 """

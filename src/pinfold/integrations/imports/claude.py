@@ -137,7 +137,7 @@ def _sandbox(found: ImportedRules, sandbox: Mapping[str, object]) -> None:
     _credentials(found, table(sandbox.get("credentials")))
     for name in ("ignoreViolations", "enableWeakerNestedSandbox", "allowNestedUserNamespaces"):
         if sandbox.get(name):
-            found.none(f"sandbox.{name}", "it is about the other fence")
+            found.none(f"sandbox.{name}", "it configures Claude Code's own sandbox")
 
 
 def _excluded(found: ImportedRules, text: str) -> None:

@@ -93,7 +93,7 @@ def _rule(found: ImportedRules, call: ast.Call) -> None:
         found.none(text, "it is not written out")
         return
     if len(prefixes) > MOST:
-        found.none(text, "it stands for too many rules")
+        found.none(text, "it would become too many rules")
         return
     for words in prefixes:
         rules.command(found, text, decision, " ".join(map(quoted, words)))

@@ -26,7 +26,7 @@ def read(found: ImportedRules, data: Mapping[str, object]) -> None:
         if tools.get(name) or data.get(name):
             found.none(f"tools.{name}", "which tools an agent has is its own matter")
     if tools.get("sandbox"):
-        found.none("tools.sandbox", "it is about the other fence")
+        found.none("tools.sandbox", "it configures Gemini CLI's own sandbox")
     for server, given in table(data.get("mcpServers")).items():
         if table(given).get("trust") is True:
             rules.tool(found, f"mcpServers.{server}.trust true", "allow", server, "*")
@@ -53,7 +53,7 @@ def _policy(found: ImportedRules, rule: Mapping[str, object]) -> None:
     if decision is None:
         found.none(text, "it decides nothing that is known here")
     elif rule.get("modes") or rule.get("subagent") or rule.get("argsPattern") or rule.get("toolAnnotations"):
-        found.none(text, "rules here hold whatever the mode, the agent and the arguments' pattern")
+        found.none(text, "a rule here holds for every mode, agent and pattern of arguments")
     elif rule.get("mcpName") and isinstance(names, str | None):
         rules.tool(found, text, decision, str(rule["mcpName"]), names or "*")
     elif names != "run_shell_command":

@@ -8,7 +8,7 @@ from pinfold.shell.rule_text import shape
 
 
 class Fit(StrEnum):
-    """How well pinfold's words say it; the one that is not taken over stands first."""
+    """How well a rule of pinfold says it; the one that is not taken over is first."""
 
     NONE = "none"
     """There is no equivalent, or it would open too much."""
@@ -25,7 +25,7 @@ class ImportedRule(NamedTuple):
     source: str
     """The file."""
     text: str
-    """As it stands there."""
+    """The rule as the agent's file has it."""
     fit: Fit
     key: str = ""
     """The setting, such as `commands.deny`."""
@@ -52,7 +52,7 @@ class ImportedRules:
 
 
 LISTS = {"allow": "commands.allow", "ask": "commands.ask", "deny": "commands.deny"}
-ANY_MORE = "a rule here holds for whatever words follow, too"
+ANY_MORE = "a rule here also holds for more words after these"
 NO_PATTERNS = "a rule here is whole words, not a pattern"
 
 
@@ -98,13 +98,13 @@ def pattern(found: ImportedRules, text: str, decision: str, written: str) -> Non
 
 
 def policy(found: ImportedRules, key: str, said: object, *, read_only: str, usual: str) -> None:
-    """How far the agent's own fence reaches, in its words."""
+    """Takes over the sandbox policy that the agent's own settings name."""
     if said == read_only:
         found.add(f"{key} {said}", Fit.SAME, "sandbox.policy", "read-only")
     elif said == usual:
         found.needless(f"{key} {said}", "it is the default")
     elif said is not None:
-        found.none(f"{key} {said}", "the fence is not taken away by an import")
+        found.none(f"{key} {said}", "an import never switches the sandbox off")
 
 
 def hidden(found: ImportedRules, text: str, path: str) -> None:

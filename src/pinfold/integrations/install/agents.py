@@ -1,7 +1,7 @@
 """What each agent's configuration has to say for our hooks to be asked, and where it says it. Pure, but for
 paths.
 
-Facts: Claude Code runs what it is told by `command` in a shell, also where it knows `args`, and editors
+Facts: Claude Code runs the text of `command` in a shell, also where it knows `args`, and editors
 that load its settings know `command` alone. `onFailure` (Claude Code) and `failClosed` (Cursor) make a hook
 that cannot be started or does not answer a no; the others have no such switch. Gemini CLI counts time in
 milliseconds. Codex asks its person once whether to trust a hook. Claude Code and Cursor's command line have

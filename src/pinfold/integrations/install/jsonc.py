@@ -18,7 +18,7 @@ DEEPEST = 200
 
 
 class Node(NamedTuple):
-    """A value and where it stands."""
+    """A value and its position."""
 
     start: int
     end: int
@@ -66,7 +66,7 @@ class _JsonScanner:
         try:
             return Node(at, word.end(), json.loads(word.group())) if word else self._nothing(at)
         except ValueError:
-            raise self.trouble(at, "what stands here is no value") from None
+            raise self.trouble(at, "expected a JSON value here") from None
 
     def _nothing(self, at: int) -> Node:
         raise self.trouble(at, "a value is missing")
@@ -99,7 +99,7 @@ class _JsonScanner:
                 raise self.trouble(at, "a comma is missing")
         names = [name for name, _, _ in children]
         if len(set(names)) != len(names):
-            raise self.trouble(start, "a key stands twice in one object")
+            raise self.trouble(start, "this object has the same key twice")
         values = [node.value for _, _, node in children]
         value = dict(zip(names, values, strict=True)) if closing == "}" else values
         return Node(start, at + 1, value, tuple(children))
@@ -132,7 +132,7 @@ def with_member(text: str, name: str, value: object, file: str = "") -> str:
 
 
 def without(text: str, path: tuple[str | int, ...]) -> str:
-    """The text without what stands at `path`."""
+    """The text without the value at `path`."""
     parent = parse(text)
     for step in path[:-1]:
         child = parent.child(step)
@@ -198,7 +198,7 @@ def _inserted(text: str, node: Node, name: str | None, item: object) -> str:
 
 
 def _behind(text: str, at: int) -> int:
-    """The end of the line, where nothing but a comment is left on it: that belongs to what stands before."""
+    """The end of the line, if only a comment is left on it: a comment belongs to the value before it."""
     end = re.compile(r"[ \t]*(//[^\n]*?|/\*[^\n]*?\*/[ \t]*)?(?=\r?\n)").match(text, at)
     return end.end() if end else at
 

@@ -51,7 +51,7 @@ def _kept(change: Change, known: Kept | None) -> Kept:
     before = change.before
     if before is not None and before != change.after and change.path.endswith(".json"):
         before = _without_hooks(before, change.path)
-    elif before == change.after:  # ours already, and nobody remembers what was there before
+    elif before == change.after:  # ours already, and what was there before is not known
         before = _without_hooks(before, change.path) if change.path.endswith(".json") else None
     return Kept(change.path, before, change.after, made)
 
@@ -145,23 +145,24 @@ def _with_command(target: AgentSetup, notes: list[str]) -> Change | None:
         text, before = slash_command(path), read_text(path)
         if before is None or "(pinfold)" in before:
             said = target.name if path == target.command else "/pinfold"
-            notes.insert(0, f"type {said} there to see or change the fence")
+            notes.insert(0, f"type {said} there to see or change the sandbox")
             return Change(path, before, text)
     notes.append(f"{target.command} is yours, so there is no slash command")
     return None
 
 
 TEXT = """\
-The person wants to see or to change the fence that your commands run in (pinfold). They wrote: "{arguments}"
+The person wants to see or to change the sandbox that your commands run in (pinfold). They wrote:
+"{arguments}"
 
 - Nothing: run `pinfold status`, then `pinfold exclude list`, and show what they print.
-- `add COMMAND`: run `pinfold exclude add 'COMMAND'`, which lets that command run outside of the fence.
+- `add COMMAND`: run `pinfold exclude add 'COMMAND'`, which lets that command run outside the sandbox.
 - `remove COMMAND`: run `pinfold exclude remove 'COMMAND'`.
 - `rules`: run `pinfold rules list`.
 
 Run each alone, spelled just like this, and nothing else. They are asked about every change; a no is a no.
 """
-ABOUT = "See or change the fence that commands run in (pinfold)"
+ABOUT = "See or change the sandbox that commands run in (pinfold)"
 USAGE = "[add COMMAND | remove COMMAND | rules]"
 
 
@@ -187,7 +188,7 @@ def apply_install(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> 
 def apply_uninstall(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
     _apply(plan.changes)
     for directory in plan.directories:
-        with suppress(OSError):  # somebody has something in it, or it has gone
+        with suppress(OSError):  # it is not empty, or it has gone
             os.rmdir(directory)
     forget(agent, environ)
 

@@ -91,7 +91,7 @@ class McpCall:
         return asked.answer
 
     def withdraw(self, question: PermissionNeeded) -> None:
-        """From any thread: nobody waits for the answer any more."""
+        """Takes a question back that no answer is wanted for any more. May be called from any thread."""
         with self._lock:
             found = [each for each in self._open if each.question.request_id == question.request_id]
         for each in found:
@@ -106,7 +106,7 @@ class McpCall:
         return said
 
     def finish(self) -> None:
-        """Its outcome is told: what is still asked is not its own."""
+        """Marks the call as answered: questions that are still open belong to what it left running."""
         with self._lock:
             self._is_over = True
             asked = self._open
@@ -114,7 +114,7 @@ class McpCall:
             each.settle(None)
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """The client does not wait for it any more."""
         with self._lock:
             self._is_cancelled = True
             execution, asked = self._execution, self._open

@@ -51,7 +51,7 @@ def _meaning(offer: wording.Offer, question: PermissionNeeded) -> str:
 
 
 def answer_of(response: object, question: PermissionNeeded) -> Answer:
-    """Whatever is not clearly one of the choices is a no."""
+    """A response that is not clearly one of the choices is a no."""
     if not isinstance(response, types.ElicitResult) or response.action != "accept" or not response.content:
         return Answer.NO
     said = response.content.get("decision")

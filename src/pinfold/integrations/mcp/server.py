@@ -7,11 +7,11 @@ Facts about the two eras of MCP that are served:
   call waits.
 - From 2026-07-28 on it may not. The call is answered with `input_required`, which carries the question and a
   state; the client asks, and sends the same call again with the answer and the state. The call that waits
-  here is found by its state, which nobody can guess, and only for the same tool and arguments.
+  here is found by its state, which is not guessable, and only for the same tool and arguments.
 
 What this means for us: a call outlives the request that began it (`call`). A client that cannot ask leaves
-the question to the next approver; the end of the chain says no. A question that nobody waits for any more is
-taken back: by `notifications/cancelled` in the first era; in the second, the client's answer then changes
+the question to the next approver; the end of the chain says no. When a call ends, the server withdraws its
+question: by `notifications/cancelled` in the first era. In the second, the client's answer then changes
 nothing.
 """
 
@@ -57,7 +57,7 @@ class McpServer:
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         calls = list(self._calls)
         about = [call for call in calls if call.is_about(question)] or calls
-        # A question of something that a call has left running is nobody's at the moment.
+        # A question of a process that an ended call has left running belongs to no call.
         return about[-1].ask(question) if about else None
 
     def withdraw(self, question: PermissionNeeded) -> None:
@@ -114,7 +114,7 @@ class McpServer:
             return None
         if (call.tool.name, call.arguments) != (params.name, params.arguments or {}):
             asked.settle(Answer.NO)
-            self._end(call)  # nobody comes back for it: no other question may be put to it
+            self._end(call)  # the client will not come back for it: it may ask no other question
             return None
         response = (params.input_responses or {}).get(KEY)
         asked.settle(answer_of(response, asked.question))

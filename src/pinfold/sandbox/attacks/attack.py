@@ -2,7 +2,7 @@
 
 An attack that succeeds returns what it got. A denied one lets the kernel's OSError through. One that cannot
 be tried here raises `Untried`. Some effects only show outside (a changed file, a message that arrived, a
-process that still lives): those are checked there, whatever the attack reports.
+process that still lives): those are checked outside, in addition to the attack's own report.
 """
 
 from collections.abc import Callable

@@ -72,7 +72,7 @@ def limit_commands() -> None:
     _lower(resource.RLIMIT_NOFILE, MOST)
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
-    # A user who makes music may have real-time priorities: with one, a command would starve init.
+    # A user may have real-time priorities, for audio: with one, a command would starve init.
     for kind in (resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE):
         resource.setrlimit(kind, (0, 0))
 

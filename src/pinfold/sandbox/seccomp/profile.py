@@ -20,7 +20,7 @@ from pinfold.kernel import namespaces
 from pinfold.kernel.seccomp import RET_ALLOW, RET_USER_NOTIF
 from pinfold.sandbox.seccomp.bpf import ALL_BITS, CallRule, Condition, Instruction, compile_rules, errno
 
-# The kernel's values, as they are on both architectures, whatever machine compiles this.
+# The kernel's values on both architectures, independent of the machine that compiles this.
 EPERM, ENOMEM, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT = 1, 12, 22, 38, 92, 93
 ESOCKTNOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 94, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000

@@ -1,29 +1,28 @@
-"""The hand: does what a person has granted, outside of every pen's mounts.
+"""The granter makes the changes that a person has granted, outside of every pen's mounts.
 
-Who it is: a process that the keeper forked, of the user and in the machine's own namespaces, with no
-capability and no way to gain one. It is told deeds by the host alone, one at a time, and the host tells it
-only what was granted. It can do what any program of the user could, and a root user's hand what root without
-powers could.
+The keeper forks it. It runs as the user, in the machine's own namespaces, with no capability and no way to
+gain one. It takes changes from the host alone, one at a time, and the host sends it granted changes alone. It
+can do what any program of the user could; the granter of root can do what root without capabilities could.
 
 Facts that shape it:
-- Pens hold what they may not write by read-only mounts of their own, so the same directory is reached here by
-  another mount. Which one it is, is told by device and inode: a path that was renamed, or that a pen has a
-  cover over, leads to another, and then nothing is done.
-- A pen's programs go on while a person thinks. Where they may change names, whatever has the name by now may
-  be another thing: so a file is opened, cut, linked or given a mode by the inode that was looked at
-  (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
+- Pens protect paths by read-only mounts of their own, so the granter reaches the same directory by another
+  mount. It compares device and inode: a path that was renamed, or that a pen has covered, leads to another
+  inode, and then the granter changes nothing.
+- A pen's programs go on while a person thinks. Where they may change names, the name may belong to another
+  file by now. So the granter opens, truncates, links or chmods the inode that it looked at (/proc/self/fd),
+  and makes a name that was free by calls that fail if it exists.
 - What was judged is a path, and commands of another session may have a granted directory for their project:
   they could move what is in it between the look and the change. So no pen moves anything meanwhile
   (`protocol.rename_lock`).
-- A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
-  yet, beside the one it is to have, and that is renamed.
-- What has another name (a hard link) could be written by that for good, whatever was granted, and for how
-  long. So of such a file a copy gets the name.
-- Who has a file open for writing keeps it from being run (ETXTBSY). So what was opened is sent in a socket of
-  its own: from there on nobody has it open but the warden, until the caller has it.
+- A rename moves the file that has the name at that moment. So the granter links a plain file, by its inode,
+  to a new random name beside the target, and renames that.
+- A file with another hard link could be written by that link for good, beyond what was granted and for how
+  long. So a copy of such a file gets the name.
+- A process that has a file open for writing keeps it from being run (ETXTBSY). So an opened file is sent
+  inside a socket of its own: from there on only the warden has it open, until the caller has it.
 
-Accepted: a kill between that link and its rename leaves the name behind. What takes away a name (unlink,
-rmdir) takes it from whatever has it at that moment, microseconds after the look.
+Accepted: a kill between that link and its rename leaves the name behind. unlink and rmdir remove the file
+that has the name at that moment, microseconds after the look.
 """
 
 import errno
@@ -79,7 +78,7 @@ class Completes(Exception):  # noqa: N818
 
 
 def serve(host: socket.socket) -> None:
-    """Becomes the hand, says that it is ready and does what it is told until the host is gone."""
+    """Becomes the granter, reports that it is ready, and makes the host's changes until the host is gone."""
     set_name(NAME)
     keeper = os.getppid()
     close_all_but({0, 1, 2, host.fileno()})
@@ -269,7 +268,7 @@ class Granter:
                 status = os.fstat(read)
                 if status.st_size > MOST_COPIED:
                     raise OSError(errno.EMLINK, "it has other names, and is too large to be copied")
-                # Whoever has those may write on: no more than was there is waited for.
+                # Programs may write on by those links: the copy ends at the size that the file had.
                 left = status.st_size
                 while left > 0 and (done := os.sendfile(made, read, None, left)):
                     left -= done

@@ -1,4 +1,4 @@
-"""Which granted sockets an ssh agent serves, whatever they are called: by the programs that hold them.
+"""Which granted sockets an ssh agent serves: found by the programs that hold them, not by their names.
 
 No connection is made, since some servers take a single one. Accepted: an agent that neither a name nor its
 own command line tells of is not filtered.
@@ -28,7 +28,7 @@ _known: dict[tuple[int, int, int], bool] = {}
 
 
 class _Holders(NamedTuple):
-    """Who holds sockets, as far as it can be seen."""
+    """The processes that hold sockets, as far as they can be seen."""
 
     by_agents: frozenset[str]
     by_any: frozenset[str]

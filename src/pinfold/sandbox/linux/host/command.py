@@ -132,8 +132,8 @@ class PennedCommand(PipedCommand):
 def receive_terminal(channel: "socket.socket") -> int:
     """The master of the terminal that the spawner made.
 
-    A side that nobody ever had open does not hang up, and a command may be killed before it opens its own: so
-    it is opened once, here.
+    A side that was never open does not hang up, and a command may be killed before it opens its own: so the
+    host opens it once, here.
     """
     channel.settimeout(10)
     import socket
@@ -188,7 +188,7 @@ class Start:
             given = None if feed is None or request.stdin is None else (feed, request.stdin)
             command = PennedCommand(self.session, self.pen, tag, request, streams, status, given)
         except BaseException:
-            self.session.kill(tag)  # nobody will have it
+            self.session.kill(tag)  # no caller gets it
             raise
         command.left_running = self.left_running
         self.ours.clear()  # they are the command's from here on
@@ -257,7 +257,7 @@ class Start:
             try:
                 answer = os.read(status, STATUS.size) if self.pen.answers(status) else b""
             except BaseException:
-                # Interrupted, as by Ctrl-C: nobody will have this command, so it is not left running.
+                # Interrupted, as by Ctrl-C: no caller gets this command, so it is not left running.
                 self.pen.answers(status)
                 self._untag(tag)
                 self.session.kill(tag)

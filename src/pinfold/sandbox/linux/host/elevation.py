@@ -127,7 +127,7 @@ class Elevating:
         self.granter.close()
 
     def _wake(self) -> None:
-        # Under the lock: once closed, its number may be a file of somebody else's.
+        # Under the lock: once closed, its number may belong to another file.
         with self.lock, suppress(OSError):
             os.eventfd_write(self.wake, 1)
 

@@ -71,8 +71,8 @@ class InitClient:
         return dict(TAGGED.iter_unpack(data))
 
     def _exchange(self, tag: int, most: int) -> tuple[int, list[int], bytes]:
-        """How many are left, descriptors, and what else it says. Who waited before us may have been
-        interrupted, and left us its answer, which is not to be taken for ours.
+        """How many are left, descriptors, and the rest of the answer. A thread that was interrupted before
+        may have left its answer in the socket; this skips it.
         """
         self.control.send(REQUEST.pack(tag, most))
         while True:

@@ -98,7 +98,7 @@ class KeeperClient:
                     answer, descriptors = channel.receive(self.control, NumberedReply)
                     if answer.number == self.asked:
                         return answer.reply, descriptors
-                    # Whoever asked has gone: what was made ends as soon as nobody holds the way to it.
+                    # The thread that asked has gone: what the keeper made ends with its last descriptor.
                     for descriptor in descriptors:
                         os.close(descriptor)
             except (channel.ChannelClosed, OSError):

@@ -1,24 +1,24 @@
 """Finds the command that takes too much of what the kernel counts for a whole user or the whole machine.
 
-`room`, `rooms` and `filter_budget` bound most of that beforehand. Some things cannot be, so the session looks
-at them every two seconds, and ends the command that has taken them:
+`limits`, `session_root` and `filter_budget` bound most of that beforehand. Some things cannot be, so the
+session looks at them every two seconds, and ends the command that has taken them:
 
 - The kernel counts what epoll watches by user, in every program and namespace (fs.epoll.max_user_watches).
   Once a command has taken all, no program of the user can watch anything more.
 - It counts the memory of TCP's and UDP's buffers for the machine, in all network namespaces (`tcp_mem` and
   `udp_mem` of net.ipv4: from when on it is short, in pages). Beyond that, connections of the machine stall.
 - It counts connections that were closed and are not through (net.ipv4.tcp_max_orphans) for the machine.
-  Beyond that, whatever any program closes is reset.
+  Beyond that, each connection that any program closes is reset.
 - It counts open files for the machine (fs.file-max). Beyond that, only root opens any.
 
 Facts (epoll(7), proc(5)):
 - Nothing tells how many watches there are, but each epoll's `fdinfo` lists its own.
-- sock_diag tells what a socket takes, by its inode; the links in /proc/PID/fd tell whose it is. What no
-  program holds is counted to who has the port at either end: its listener, or the other side.
+- sock_diag tells what a socket takes, by its inode; the links in /proc/PID/fd tell whose it is. A socket that
+  no program holds counts for the process with the port at either end: its listener, or the other side.
 - Every process of a session descends from its init.
-- Nobody of its own uid looks into a process that is not dumpable, or runs a program that cannot be read.
-  Nothing but its descriptors' number is known of it then (`FDSize`). So where the resource is used up and no
-  other command explains it, the command of such processes is ended.
+- A process of the same uid cannot look into one that is not dumpable, or that runs a program which cannot be
+  read. Nothing but its descriptors' number is known of it then (`FDSize`). So where the resource is used up
+  and no other command explains it, the command of such processes is ended.
 
 Accepted: descriptors that are under way in a socket are not attributed to anybody.
 """

@@ -100,8 +100,8 @@ def place_of(path: str) -> ExistingPath | None:
     try:
         mode = os.lstat(real).st_mode
     except PermissionError:
-        # A command may have closed the directory above, to open it again once nobody hides what is in it.
-        # Whoever builds the pen can look past that, and sees by itself which kind of thing it is.
+        # A command may have closed the directory above, to open it again once its contents are not hidden.
+        # The pen's builder can look past that, and sees by itself which kind of file it is.
         return ExistingPath(real, "directory")
     except OSError:
         return None

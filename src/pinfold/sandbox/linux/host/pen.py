@@ -127,7 +127,7 @@ class Pen:
         try:
             return pace_of(self.pid) == self.pace
         except OSError:
-            return True  # it has ended, which is found out where it is told
+            return True  # it has ended, which the next message to it shows
 
     def close(self) -> None:
         self.control.close()

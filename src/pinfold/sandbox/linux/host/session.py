@@ -82,7 +82,7 @@ class LinuxSession:
         self.running: set[PennedCommand] = set()
         self.tag = FIRST_TAG
         self.unheard: list[_socket.socket] = []
-        """What hears the session's questions about names, and nobody listens to yet."""
+        """Sockets for the session's name lookups that no gate listens to yet."""
         self.closed = False
         self.number, self.pid, (control,) = keeper.ask(NewSession())
         self.init = InitClient(control)
@@ -195,7 +195,7 @@ class LinuxSession:
         gate: _socket.socket,
         warden: WardenClient,
     ) -> None:
-        """Somebody hears what is wanted outside, from here on by the gate's way. Raises OSError."""
+        """The gate carries the pen's connections from here on. Raises OSError."""
         try:
             outlet, resolvers = channel.receive(gate, OutletMade)
             self.unheard += [_socket.socket(fileno=descriptor) for descriptor in resolvers]
@@ -211,7 +211,7 @@ class LinuxSession:
             self.unheard.pop()
 
     def _attend(self, warden: WardenClient, policy: SandboxPolicy) -> None:
-        """Somebody hears what the pen's warden asks. Preconditions: the lock is held."""
+        """Listens to the questions of the pen's warden. Preconditions: the lock is held."""
         if self.elevating is None and self.elevation is not None:
             from pinfold.sandbox.linux.host.elevation import Elevating
 
@@ -241,15 +241,15 @@ class LinuxSession:
         self._end(pen)
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
-        """What has come into being since a policy's pen was built is held in it too, while commands run.
+        """Protects and hides new paths in the pens of a policy, while commands run.
 
-        Raises if a pen could not be told: whoever found it tells it again.
+        Raises if a pen could not be reached: the caller tries again.
         """
         places = look(policy, self.roots, found.protected, found.hidden, found.writable)
         trouble: ConfinementError | None = None
         with self.lock:
             pens = [pen for known, pen in self.pens if known == policy]
-            # Those of other policies that nobody has used since the last time are told as well.
+            # Pens of other policies that no command has used since the last time are retired as well.
             self._retire(self.doubtful.difference(pens))
             for pen in (*pens, *self.retired):
                 protected = tuple(each.path for each in places.protected if each.path not in pen.protected)
@@ -264,7 +264,7 @@ class LinuxSession:
                 pen.protected.update(protected)
                 pen.hidden.update(hidden)
                 pen.held = (*pen.held, *snapshot((*protected, *hidden)))
-            # The next command's pen is planned anew, with whatever else has changed.
+            # The next command's pen is planned anew, with everything that has changed.
             self._retire(pens)
         self.look_again()
         if trouble:
@@ -351,7 +351,7 @@ class LinuxSession:
         return not poll.poll(0)
 
     def close_idle(self, seconds: float = 0.0) -> int:
-        """Ends the pens that nobody will use again, and those without a command for so long; how many."""
+        """Ends pens that no command will use again, and those idle for so long. Returns how many."""
         before = time.monotonic() - seconds
         with self.lock:
             idle = [pen for pen in self.retired if not pen.running]
@@ -393,12 +393,12 @@ class LinuxSession:
         require_free(self.keeper.lock)
 
     def close(self) -> None:
-        """Ends everything in it, whatever it is doing."""
+        """Ends everything in it, running commands too."""
         with self.lock:
             if self.closed:
                 return
             self.closed = True
-            # Taken out, so that nobody else ends one of them too.
+            # Taken out, so that no other thread ends one of them too.
             pens = (*self.retired, *(pen for _, pen in self.pens))
             self.retired, self.pens = [], []
         for pen in pens:

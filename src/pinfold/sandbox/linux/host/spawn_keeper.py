@@ -18,11 +18,13 @@ from pinfold.isolated import SOURCE, isolated_python
 PROGRAM = "import sys; sys.path.insert(0, {!r}); from pinfold.sandbox.linux.keeper.main import main; main()"
 
 early: list[tuple[int, int, int, int]] = []
-"""Who started one, its pid, its pidfd, and our end of the way to it."""
+"""Keepers that were started early: the starter's pid, the keeper's pid and pidfd, and our end of its
+socket."""
 
 
 def start_early() -> None:
-    """Starts a keeper for whoever asks for the first; a trouble is told to them, by the next attempt."""
+    """Starts a keeper for the first caller that will want one. An error shows at that caller's own
+    attempt."""
     if not sys.executable:
         return
     try:

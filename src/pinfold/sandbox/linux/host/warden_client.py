@@ -1,7 +1,7 @@
 """What a pen's warden refused, as the host hears of it; and what the host tells the warden.
 
-Nobody waits for it: the warden writes a record before it answers the call, so whatever a command was refused
-is in the socket by the time its end is known, and one read that does not block finds it.
+No thread waits for it: the warden writes a record before it answers the call, so each denial of a command is
+in the socket by the time its end is known, and one read that does not block finds it.
 """
 
 import _socket
@@ -52,13 +52,13 @@ class WardenClient:
         """Told which `.env` files its commands have made."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
         self.catch_up: Callable[[int], None] = lambda _tag: None
-        """Returns when whoever else refuses has told what it has refused a command by now."""
+        """Returns once the gate has reported its denials of a command so far."""
         self.settling = self.settled = 0
         """How often the warden was asked to tell when it is done, and which time it has told."""
         self.ended = ""
         """Why the warden has ended, once it has: its pen is good for nothing then."""
         self.is_closing = False
-        """Whether its end is our own doing, and so nothing to tell, and nobody is asked any more."""
+        """Whether we end it ourselves: its end is then no error, and no question is asked any more."""
 
     def of(self, tag: int) -> tuple[Violation, ...]:
         """What the command that carries a tag was refused since this was last asked."""
@@ -84,7 +84,8 @@ class WardenClient:
             self._read()
 
     def answer(self, answer: CallAnswer, descriptors: tuple[int, ...] = ()) -> None:
-        """What becomes of a call that waits. Waits for a warden with much to read, which waits for nobody."""
+        """Answers a call that waits. Blocks while the warden's socket is full; the warden itself never
+        blocks."""
         while True:
             try:
                 with self.lock:
@@ -117,7 +118,7 @@ class WardenClient:
             self._add(refused.tag, violation)
 
     def add(self, tag: int, violation: Violation) -> None:
-        """What somebody else than the warden has refused a command."""
+        """Adds a denial by another process than the warden."""
         with self.lock:
             self._add(tag, violation)
 
@@ -140,7 +141,8 @@ class WardenClient:
                 ) from None
 
     def settle(self) -> None:
-        """Returns when the warden has done what it had begun. Who was killed is asked nothing more of it."""
+        """Returns when the warden has finished the calls that it had begun. It begins none of killed
+        callers."""
         with self.lock:
             self.settling = number = self.settling + 1
             try:

@@ -1,7 +1,7 @@
 """The machine's tree with root's own files closed, for commands that have root's uid and none of its powers.
 
 As their owner, they could read what only root may read: `/etc/shadow`, the keys of the machine's sshd. In
-mounts that map root's id to one that nobody has, they are one of the others, as an ordinary user is. Where
+mounts that map root's id to an unused one, they are one of the others, as an ordinary user is. Where
 the file system of `/` cannot map ids, as in most containers, a walk finds them, and something empty is
 mounted over each.
 
@@ -31,7 +31,7 @@ WALKED = ("/etc", "/root", "/home", "/srv", "/opt", "/var")
 MOST_WALKED = 50_000
 """Names that the walk looks at, those nearest to the top first: 0.1 to 0.2 seconds."""
 LAST_ID = (1 << 32) - 2
-"""The largest that the kernel knows, and nobody's."""
+"""The largest that the kernel knows; no user has it."""
 ALL_BUT_ROOT = f"0 {LAST_ID} 1\n1 1 {LAST_ID - 1}\n"
 """As user_namespaces(7) has it: each id is itself, but root's."""
 CLONE = mounts.OPEN_TREE_CLONE | mounts.OPEN_TREE_CLOEXEC

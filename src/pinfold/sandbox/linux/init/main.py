@@ -52,7 +52,7 @@ def serve(control: socket.socket, closed: ClosedTree | None) -> None:
     held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     drop_powers()
     if landlock.abi_version():
-        restrict(())  # who is in a domain of its own traces nobody of another
+        restrict(())  # a process in a Landlock domain of its own cannot trace one of another
     set_dumpable(False)
     # A keeper that died before this call has closed its end, and the read below is our last.
     set_parent_death_signal(signal.SIGKILL)
@@ -84,8 +84,8 @@ def send_carried(control: socket.socket) -> None:
 
 
 def send_socket(control: socket.socket, wanted: int) -> None:
-    """The first of these that the machine has. Where there is no room for any, the answer has none: who asked
-    may ask again, and the session goes on."""
+    """Sends the first of these sockets that the machine has. Without memory for any the answer has none: the
+    host may ask again, and the session goes on."""
     for family, kind, protocol in SOCKETS[wanted]:
         with suppress(OSError), socket.socket(family, kind | socket.SOCK_CLOEXEC, protocol) as fresh:
             return channel.send_bytes(control, LEFT.pack(0, wanted, 0), (fresh.fileno(),))

@@ -4,7 +4,7 @@
     /proc      of this pid namespace, for init     /dev    a few devices, pts, shm
     /pens-proc another of it, for the pens
     /closed    as /host, with root's own files closed, where commands are root's and it can be had
-    /scratch         /tmp, /var/tmp and /dev/shm   /dev/.empty, /dev/.void   what stands for hidden things
+    /scratch         /tmp, /var/tmp and /dev/shm   /dev/.empty, /dev/.void   mounted over hidden files
     /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
 It is a tmpfs that exists in this mount namespace alone: nothing of it is ever in the user's tree, and it goes
@@ -19,7 +19,7 @@ Facts, tried on 6.18:
 - What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities. So is
   what it shows of pid 1, such as the niceness of its scheduling group (autogroup), which is the keeper's too.
 - proc shows the mounts of every process to everybody (mountinfo asks for no right), and so what another pen
-  hides and grants. With hidepid=ptraceable (5.8) it shows a process only to those who may look into it. Each
+  hides and grants. With hidepid=ptraceable (5.8) it shows a process only to those that may trace it. Each
   mount of proc has its own such option.
 - devpts asks gid=5 to be mapped, so it is mounted without. A machine has 3,072 terminals for all
   mounts of it but the first.
@@ -177,7 +177,7 @@ def _own_dev() -> None:
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
             put(f"{HOST}/dev/{name}", f"/dev/{name}", DEVICE)
     os.mkdir(EMPTY, 0o555)
-    # Nobody may read it: a hidden file that looked empty would be copied and committed as an empty one.
+    # It is unreadable: a hidden file that looked empty would be copied and committed as an empty one.
     os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o000))
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
@@ -190,7 +190,8 @@ def _own_dev() -> None:
 
 
 def put(source: str, target: str, attributes: int) -> None:
-    """A copy of one mount tree, with these attributes, at another place. For paths nobody else can change."""
+    """Copies a mount tree to another path, with these attributes. For paths that no other process can
+    change."""
     tree = mounts.open_tree(mounts.AT_FDCWD, source, clone())
     try:
         mounts.mount_setattr(tree, flags=mounts.AT_RECURSIVE, turn_on=attributes)

@@ -10,8 +10,8 @@ Facts (getrlimit(2), pid_namespaces(7); measured on Linux 6.18):
 - uid 0 is not bound by that limit, and 200 bombs of root outran a loop of kills for 5 seconds. It is bound
   by its pid namespace's pid_max (6.14): new pids lie between 300 and that, so with 301 there is hardly one
   to have. uid 0 of the namespace may write it without any capability, but /proc/sys is read-only to commands.
-- A process whose first thread has ended is told as a zombie, whatever its other threads do; how many it has
-  is told too.
+- proc shows a process whose first thread has ended as a zombie, even while other threads run. It also shows
+  how many threads the process has.
 - A thread whose tracer wants to hear of its end (PTRACE_O_TRACEEXIT) stops before it, killed or not, until
   the tracer lets it go on or has ended itself; further kills are lost on it. A tracer may be another command.
 """
@@ -28,7 +28,7 @@ from pinfold.sandbox.linux.protocol.command import FIRST_TAG, MOST_PROCESSES, RL
 RLIMIT_NPROC = 6
 PATIENCE = 5.0
 TRACERS_PATIENCE = 0.5
-"""After which who still holds a thread that should end is ended too: a debugger lets go of it at once."""
+"""After which a tracer that still holds an ending thread is ended too: a debugger lets go of it at once."""
 SMALLEST = (b"301", b"512", b"1024", b"4096")
 """What pid_max may be at least depends on the number of processors."""
 _STATE, _THREADS = 0, 17
@@ -114,7 +114,7 @@ def _end(pid: int) -> None:
 
 
 def _end_tracers(pids: list[int]) -> None:
-    """And theirs in turn, who may hold them likewise."""
+    """Ends the tracers of these processes, and the tracers of those."""
     ended = set(pids)
     while pids:
         tracers = {tracer for pid in pids for tracer in _tracers(pid)} - ended
@@ -126,7 +126,7 @@ def _end_tracers(pids: list[int]) -> None:
 
 
 def _tracers(pid: int) -> Iterator[int]:
-    """Of any of its threads; 0 is nobody, or somebody outside."""
+    """The tracer of each of its threads; 0 is none, or one outside."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/status", "rb") as file:

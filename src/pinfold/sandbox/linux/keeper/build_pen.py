@@ -5,14 +5,14 @@ Where each of them is, and why:
   others. It is not in the pid namespace, so nothing inside can see or signal it. Nor are its children to be:
   a process whose children are born into another pid namespace can have no threads, and the warden needs some.
   But where children are born is a thread's own matter: so the spawner is made by one that ends with that.
-- The spawner is left there as init's child: the init of a pid namespace cannot finish dying before every
-  process of it is reaped, and one whose parent is outside is reaped by whoever inherits it, which some
-  machines' pid 1 never does.
+- The spawner becomes init's child: the init of a pid namespace cannot finish dying before every process of it
+  is reaped. A process with its parent outside is inherited by the machine's pid 1, and some of those never
+  reap.
 - To fork Python twice takes a sixth of a pen's time, so the spawner is made while the mounts are: it waits
   for them, with the powers that commands lack and so out of their reach. Its root it is given: whether
   pivot_root moves a process that is just being made depends on the moment.
 - The warden acts in the pen's mounts: from outside, a rename over a read-only bind would succeed and detach
-  the bind, since a mount point is busy only for those who see it mounted.
+  the bind, since a mount point is busy only in the namespaces that see it mounted.
 """
 
 import os
@@ -67,8 +67,8 @@ def rehearse(operations: Operations, names: tuple[NameRule, ...], peers: PeerWar
     looks at: half of the time that a warden takes to make. And what the names come to is not made again
     for the same ones (`matcher_of`).
 
-    INVARIANT: what closes its descriptor by itself when it is forgotten is closed here. Whoever calls this
-    closes the rest by number, and the numbers are others' when Python gets to forgetting.
+    INVARIANT: an object that closes its descriptor when it is collected is closed here. The caller closes the
+    rest by number, and those numbers belong to other files when Python collects the object.
     """
     ours, theirs = channel.pair()
     with suppress(OSError), ours, theirs:
@@ -90,7 +90,7 @@ def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) ->
             setns(pids)
             if os.fork() == 0:
                 end_with(lambda: serve() if os.fork() == 0 else None, keeper)
-        except Exception as error:  # noqa: BLE001  (it is raised again below, by who waits for this)
+        except Exception as error:  # noqa: BLE001  (the waiting thread raises it again below)
             failed.append(error)
         done.release()
 

@@ -1,7 +1,7 @@
 """The helpers that the keeper forks: each builds a session or a pen, and leaves one process there.
 
-What is left is a session's init, or a pen's spawner; a pen's helper then stays on as its warden (`assembly`).
-Who asked for it, and what becomes of it, is the keeper's.
+A helper leaves a session's init, or a pen's spawner; a pen's helper then stays on as its warden
+(`build_pen`). The keeper knows which host asked for it, and what becomes of it.
 
 Facts that shape it:
 - A session's init is made by a helper with CLONE_PARENT, so that it is the keeper's own child and dies with
@@ -10,12 +10,12 @@ Facts that shape it:
   (SCM_CREDENTIALS).
 - To fork and to join a session's namespaces is a fifth of a pen's time, and depends on nothing of the pen. So
   one helper waits there for the next plan: outside of the pid namespace, where no command sees it.
-- A process has its session's scheduling group (autogroup), and uid 0 inside may slow down that of whatever
-  it sees. So a pen's helper, and with it the spawner, has another than the keeper and init.
+- A process has its session's scheduling group (autogroup), and uid 0 inside may slow down the group of any
+  process that it sees. So a pen's helper, and with it the spawner, has another than the keeper and init.
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
-- To signal a process its uid is enough, whatever its capabilities (kill(2)). A spawner has its commands' uid,
-  and is in their pid namespace before its pen is ready: commands of the session's other pens can stop it
+- The same uid is enough to signal a process, whatever its capabilities (kill(2)). A spawner has its commands'
+  uid, and is in their pid namespace before its pen is ready: commands of the session's other pens can stop it
   (SIGSTOP). /proc/PID/stat tells everybody which process is stopped: the name in brackets, then the state.
 
 What this means for us: the keeper does not know the pid of a spawner that was stopped before its first
@@ -104,11 +104,11 @@ def prepare_mounts() -> ClosedTree | None:
 def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, NameRules] | None) -> None:
     """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes.
 
-    Whoever waits has time: it rehearses by a plan that is `known`.
+    While it waits it rehearses with a plan that is `known`.
     """
     set_name(BUILDER)
     os.setsid()
-    # Whatever else of the keeper's it held would keep others from seeing its end.
+    # Another descriptor of the keeper's, held here, would keep its peer from seeing the end.
     queue, peers = mount_guard.queue(), PeerWardens()
     kept = {0, 1, 2, theirs.fileno(), queue, *peers.descriptors, *held}
     close_all_but(kept)
@@ -180,7 +180,7 @@ def first_report(ours: socket.socket, patience: float) -> tuple[BuilderReport, l
 def continue_stopped() -> None:
     for name in os.listdir("/proc"):
         if name.isdecimal():
-            with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
                 _continue(int(name))
 
 

@@ -1,7 +1,7 @@
 """The cgroups of a keeper's pens: one for each pen whose policy has limits, named after the keeper.
 
-The pen's spawner is moved there when it is ready and nobody has asked it for anything: so all that it starts
-is born there. Its warden, which must not die of what commands eat, stays outside.
+The keeper moves the pen's spawner there when it is ready, before its first command: so all that it starts is
+born there. Its warden stays outside, so that commands that use up the memory do not end it.
 
 When memory runs out the kernel ends the largest process, as it does anywhere; it is not told to end the whole
 group, since the spawner is in it, and has to say how the command ended.
@@ -24,7 +24,7 @@ class PenCgroups:
     def __init__(self) -> None:
         self.made: dict[int, str] = {}
         self.left: list[str] = []
-        """Of pens that are closed, with somebody still in it."""
+        """Groups of closed pens, with processes still in them."""
 
     def hold(self, number: int, spawner: int, memory: int | None, processes: int | None) -> None:
         """A group with these limits for a pen."""

@@ -87,7 +87,7 @@ def main() -> None:
 def settle(control: socket.socket) -> int:
     """Leaves behind what the host gave us but the way to it; its pidfd."""
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    # Whatever the host had left inheritable came along.
+    # The host may have left descriptors inheritable.
     close_all_but({0, 1, 2, control.fileno()})
     os.chdir("/")
     return os.pidfd_open(os.getppid())
@@ -147,7 +147,8 @@ class Keeper:
         return self.builder is not None or self.latest is None
 
     def prepare_pen(self) -> None:
-        """Starts the builder of the latest session's next pen. One waits at most, whatever the sessions."""
+        """Starts the builder of the latest session's next pen. At most one waits, for all sessions
+        together."""
         session, self.latest = self.latest, None
         if session is None or session not in self.sessions:
             return

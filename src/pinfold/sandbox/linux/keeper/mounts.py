@@ -2,15 +2,15 @@
 
 Facts that shape it:
 - A process of an earlier pen may still run in the same workspace and swap a directory for a link while we
-  work: then a bind by path would open whatever the link names, writable. So every path is walked from a held
-  descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an
+  work: then a bind by path would open the link's target, writable. So we walk every path from a held
+  descriptor with RESOLVE_NO_SYMLINKS, and mount it by descriptor; a plan's paths are real, so a link is an
   attack.
 - With O_NOFOLLOW too, RESOLVE_NO_SYMLINKS would open a link at the end of the path as itself, and a link
   can be mounted on a link: nothing would be refused. Where a link is meant, that is what holds it: it leads
   where it did, and is neither removed nor replaced (EBUSY).
 - Something protected or hidden that is gone by now needs no mount. One that we may not reach, the commands,
   which are the same user without our powers, cannot reach either, unless it lies where they may chmod: then
-  we stop. A directory that is somebody else's, as in a /tmp that is granted, they may not.
+  we stop. A directory of another user, as in a /tmp that is granted, they may not.
 """
 
 import errno
@@ -111,7 +111,7 @@ class RootBuilder:
             self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
 
     def _is_closed_by_others(self, path: str) -> bool:
-        """Whether the directory above it that may not be searched belongs to somebody else."""
+        """Whether the directory above it that may not be searched belongs to another user."""
         owner = os.geteuid()
         parts = path.strip("/").split("/")
         for end in range(1, len(parts)):
@@ -135,7 +135,7 @@ class RootBuilder:
             os.close(tree)
 
     def _point(self, path: str, kind: str) -> None:
-        """Directories down to the path, inside a tmpfs of ours: whoever could put a link there is refused."""
+        """Makes directories down to the path, inside a tmpfs of ours; raises for a link on the way."""
         parts = path.strip("/").split("/")
         for end in range(1, len(parts)):
             self._make("/".join(parts[:end]), "directory")

@@ -1,8 +1,8 @@
 """What a session's network needs once one of its pens has a way out: every address becomes local.
 
 Facts, tried on 6.18:
-- With `local default dev lo` in both families whatever a program sends stays in the namespace, as before; but
-  a listener can be bound to any address, and one datagram socket hears what any nameserver is asked. For
+- With `local default dev lo` in both families all that a program sends stays in the namespace, as before. But
+  a listener can be bound to any address, and one datagram socket gets the questions to any nameserver. For
   a local destination the kernel takes it as the source too, 127.0.0.0/8 apart, so replies find back.
 - Of each IPv6 address that something is sent to the kernel makes a neighbour, of half a kilobyte, which on
   `lo` none of its bounds count and nothing forgets for a minute; no cgroup pays for them. Datagrams to ever
@@ -51,7 +51,7 @@ def open_outlet() -> socket.socket | None:
     except FileExistsError:
         return None
     netlink.add_local_route("0.0.0.0", 0)  # noqa: S104  (a network, of all addresses)
-    with suppress(OSError):  # a machine without IPv6 has nobody who asks for it
+    with suppress(OSError):  # a machine without IPv6 has no program that uses it
         netlink.add_local_route("::", 0, table=OUTWARD)
         netlink.add_rule(socket.AF_INET6, socket.IPPROTO_TCP, OUTWARD, OUTWARD)
         for address in nameservers():
@@ -81,7 +81,7 @@ def _resolver() -> socket.socket:
 
 
 def nameservers(root: str = HOST) -> list[str]:
-    """The nameservers of this machine that have IPv6 addresses: who asks them is heard (resolv.conf(5))."""
+    """The nameservers of this machine with IPv6 addresses, whose questions we answer (resolv.conf(5))."""
     try:
         above = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

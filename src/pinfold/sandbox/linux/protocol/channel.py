@@ -3,20 +3,20 @@
 Facts about SOCK_SEQPACKET unix sockets:
 - A message arrives whole or not at all, with its descriptors; a sender's death is an empty read.
 - One message is bounded by the send buffer (some 200 kB), so what is larger goes by a memfd, as a descriptor.
-- Who goes without having read all is told to the other side as ECONNRESET, once, and before what it has sent.
+- If one side closes with unread messages, the other gets ECONNRESET, once, before what the first has sent.
 - recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
 
-Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
-fed by an enemy. So it is read only from those whom no command can write into or speak for:
+Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and is not safe
+for hostile input. So we read it only from processes that no command can write into or speak for:
 - the host and the keeper, which are outside of everything;
 - a warden, whose records name what callers chose, as plain text: it is outside of the pid namespace and not
-  dumpable, and nobody else has its socket;
-- an init and a spawner, for the one word that they are ready or why not, said before they serve anybody.
+  dumpable, and no other process has its socket;
+- an init and a spawner, for the one message that they are ready or why not, sent before their first command.
   Commands of the session's other pens cannot look into one that begins: it is not in their Landlock domain.
-Nobody reads a value from either of them again. A spawner shares its uid with hostile commands: what it says
-of them is a fixed `struct`, in pipes of their own.
+No process reads a value from either of them again. A spawner shares its uid with hostile commands: it reports
+about them in a fixed `struct`, in pipes of their own.
 
-`socket` itself is left to those who want more than its methods: it costs a cold start 3 ms, by its enums.
+This module does not import `socket`, which costs a cold start 3 ms by its enums.
 """
 
 import _socket
@@ -85,7 +85,7 @@ def send_bytes(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...
 
 
 def enclosed(descriptor: int) -> int:
-    """A socket that has this descriptor in it, which nobody has open until it is `taken` out of it."""
+    """A socket with this descriptor queued inside: no process has it open until it is `taken` out."""
     ours, theirs = pair()
     with ours:
         _send(ours, _ENCLOSED, (descriptor,))
@@ -161,5 +161,5 @@ def _receive_any(channel: _socket.socket) -> tuple[WireMessage, list[int], int]:
 
 
 def name_senders(channel: _socket.socket, wanted: bool) -> None:
-    """Whether the kernel adds to each message who sent it, by our own pid namespace's number."""
+    """Whether the kernel adds the sender's pid to each message, as our own pid namespace numbers it."""
     channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, int(wanted))

@@ -37,7 +37,7 @@ class FileChange(WireMessage):
     operation: str
     """open, mkdir, mknod, symlink, link, rename, unlink, rmdir, truncate or chmod."""
     entries: tuple[ChangedEntry, ...]
-    """What changes; for a rename or a link, the source stands second."""
+    """What changes; for a rename or a link, the source is the second."""
     numbers: tuple[int, ...]
     """Flags, mode and the like, as the call has them; of a chmod, the old mode behind the new; the caller's
     umask last."""

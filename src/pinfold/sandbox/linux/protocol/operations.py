@@ -144,4 +144,5 @@ class Seccomp(Operation):
     asks: bool = False
     """Whether a person can be asked for what it denies, while the call waits."""
     agents: tuple[str, ...] = ()
-    """Those of these sockets that are an ssh agent's, by the user's environment or by who serves them."""
+    """Those of these sockets that are an ssh agent's, by the user's environment or by the program that serves
+    them."""

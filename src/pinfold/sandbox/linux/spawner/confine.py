@@ -1,9 +1,9 @@
 """Confines this process by the rest of a plan: limits, powers, Landlock, seccomp. None of it can be undone.
 
 Facts that shape it:
-- Changing credentials clears PR_SET_PDEATHSIG and dumpability, so whoever wants them sets them afterwards.
+- Changing credentials clears PR_SET_PDEATHSIG and dumpability, so a process sets them afterwards.
 - Landlock and seccomp ask for no_new_privs once the capabilities are gone.
-- Landlock's path rules are opened in the pen's own root: they hold inodes, whatever is mounted later.
+- Landlock's path rules are opened in the pen's own root: they hold inodes, independent of later mounts.
 - An open costs a walk up to the root if Landlock handles a right that it asks for, now or later: those of
   reading, and for any open that of truncation. `grep -r` took 8% longer, with either as with both.
 
@@ -11,7 +11,7 @@ What this means for us: Landlock does not handle what it would grant everywhere 
 Reading is granted from the root on, and that is the machine's own inode. Truncation asks for a mount that may
 be written, and the pen has such only where a rule grants writing. The making and taking of names, and opens
 that write, are handled: there mounts are not all that holds. Scopes are not set, nor ports handled: commands
-of one session may signal each other, whatever their pens, and neither signals, abstract sockets nor TCP lead
+of one session may signal each other across pens, and neither signals, abstract sockets nor TCP lead
 out of its namespaces.
 """
 

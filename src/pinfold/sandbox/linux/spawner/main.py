@@ -11,7 +11,8 @@ Facts that shape it:
 - A pidfd polls readable when its process ends, so one poll waits for requests and for all children, and no
   signal handler is needed.
 - A child that is traced, when it has ended, is its tracer's to await first (ptrace(2)): a command of the same
-  pen may trace another and never do so. What it ended with is in /proc/PID/stat, for who may trace it too.
+  pen may trace another and never do so. Its exit status is in /proc/PID/stat, for a process that may trace
+  it.
 - The first terminal that a session's leader opens becomes its controlling one; file actions run after setsid.
 """
 
@@ -55,7 +56,7 @@ _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 def serve(control: socket.socket, warden: socket.socket, filters: Mapping[str, bytes]) -> None:
     """Confines this process once the pen is built, then starts commands until the host goes away.
 
-    Who builds it says so by the rest of the plan and the pen's root, and becomes the warden.
+    The builder announces the pen by the rest of the plan and the pen's root, and becomes the warden.
     """
     set_name(SPAWNER)
     close_all_but({control.fileno(), warden.fileno()})
@@ -99,10 +100,10 @@ class Spawner:
         self.children: dict[int, tuple[int, int]] = {}
         """pidfd -> pid, and where to report its end."""
         self.traced: list[int] = []
-        """Children that have ended, and that somebody else awaits first."""
+        """Children that have ended, and that a tracer awaits first."""
         self.most = max(1, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - ROOM) // 2)
-        """How many: of a request for which there is no room descriptors get lost, and a command that was
-        started but cannot be held is nobody's."""
+        """How many commands at most: without room for a request its descriptors get lost, and without room
+        for its pidfd a command would run unwatched."""
         self.poll = select.poll()
         self.poll.register(control, select.POLLIN)
 
@@ -148,7 +149,7 @@ class Spawner:
         report(status, STARTED, pid)
 
     def ended(self, handle: int) -> None:
-        # Somebody waits for the word, and nobody for the rest.
+        # The host waits for the report alone; the rest may take its time.
         pid, status = self.children.pop(handle)
         awaited, code = os.waitpid(pid, os.WNOHANG)
         if not awaited:

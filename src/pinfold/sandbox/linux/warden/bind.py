@@ -1,8 +1,8 @@
 """Binds unix sockets to paths for callers, on a thread of the warden with hardly any rights.
 
 The kernel gets the path exactly as the caller gave it: getsockname returns this path from then on, and
-programs pass it to others. So the kernel walks the path at that moment, whatever it led to before. What must
-not happen on such a walk must be impossible for the thread that makes it.
+programs pass it to others. So the kernel walks the path at that moment, and it may lead elsewhere than
+before. What must not happen on such a walk must be impossible for the thread that makes it.
 
 Facts that shape it:
 - For a process that may trace others, links of /proc lead into their roots, and init's root holds the whole
@@ -97,7 +97,8 @@ class BindThread:
 
 
 def _domain(places: Iterable[str]) -> int:
-    """A ruleset with these directories' inodes, whatever replaces them later; -1 if there is none."""
+    """A ruleset with these directories' inodes, even if other directories replace them later; -1 if there is
+    none."""
     try:
         ruleset = landlock.create_ruleset(landlock.MAKE_SOCK)
         for place in places:

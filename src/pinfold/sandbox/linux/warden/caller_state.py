@@ -31,7 +31,7 @@ CALLERS = 32
 MOMENT = 0.004
 """Seconds for which a umask that was read stays valid."""
 SURELY = 0.1
-"""Seconds after which a change of a umask is done, whatever its thread does."""
+"""Seconds after which a change of a umask is certainly done."""
 MOST_CHANGING = 1024
 """How many threads with a change under way are told apart."""
 OWNERS = 0o700

@@ -86,7 +86,7 @@ class WardenConfig:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Those granted sockets that are known to belong to an ssh agent, whatever their names."""
+        """Those granted sockets that are known to belong to an ssh agent, under any name."""
         return tuple(path for step in of_kind(self.operations, Seccomp) for path in step.agents)
 
     @property

@@ -2,7 +2,7 @@
 
 The directory of the new name decides what answers the call:
 - Where Landlock leaves the caller all rights (a private /tmp), and where the caller may write nothing, the
-  kernel continues the call. It allows or denies by itself, whatever the path has become meanwhile.
+  kernel continues the call. It allows or denies by itself, even if the path leads elsewhere by now.
 - In a writable root the warden makes the name, through a descriptor of the parent directory that it holds
   (`paths`), once no rule forbids the path that the name really has in the pen (`rules`).
 
@@ -175,7 +175,7 @@ class CreateCalls:
     ) -> None:
         thing = self._open_source(caller, *source, flags)
         if thing < 0:
-            return caller.resume()  # nothing exists to be linked, whatever may be written there
+            return caller.resume()  # nothing exists to be linked, with or without a right to write
         return self.checks.pass_to_kernel(caller, "link", target, (self.paths.path_of(thing), thing))
 
     def _open_source(self, caller: Caller, base: int, path: bytes, flags: int) -> int:

@@ -1,6 +1,6 @@
 """Connections that leave the pen: the warden asks the gate, and joins the caller's own socket to the gate's.
 
-A program connects to an address. The gate opens a connection to the host that the address stands for. Then a
+A program connects to an address. The gate opens a connection to the host behind that address. Then a
 listener of the warden's at that very address accepts the caller's connection (`loopback_accept`), and the
 gate gets our side of it. So the program keeps its socket, with its options and epoll registrations, and
 getpeername returns the address that it asked for.

@@ -184,7 +184,7 @@ class MountGuard:
                 # The timer's signal is for the loop alone (`watchdog`).
                 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
                 self._serve()
-            except BaseException as error:  # noqa: BLE001  (the process must end, whatever the error)
+            except BaseException as error:  # noqa: BLE001  (the process must end on every error)
                 failed(error)
 
         start_new_thread(serve, ())

@@ -105,7 +105,7 @@ class Caller:
     def descriptor(self, number: int) -> int:
         """A copy of one of the caller's descriptors: it refers to the same open file. Raises OSError.
 
-        From here until the call is answered, a timer ends whatever the loop waits in (`watchdog`).
+        From here until the call is answered, a timer interrupts any system call that blocks (`watchdog`).
         """
         if number > LAST_DESCRIPTOR:
             raise OSError(errno.EBADF, "no descriptor has such a number")

@@ -7,7 +7,7 @@ pens that are being built by then (`pen_registry`), and tells them. A pen whose 
 the file.
 
 Facts that shape it:
-- The kernel adds the sender's uid to a message, whatever the sender claims (SCM_CREDENTIALS). Only the user's
+- The kernel adds the sender's true uid to a message (SCM_CREDENTIALS). Only the user's
   own processes may request a mount here.
 - Two wardens with something to tell each other would wait for ever: so a warden that waits goes on answering.
 - A warden that makes no progress, such as a stopped one, does not answer: then nothing is made.

@@ -1,7 +1,7 @@
 """Opens that only read, in pens that record them: which hidden files a program tried to see.
 
-The warden denies and grants nothing here: the kernel continues every such call (CONTINUE), whatever was
-found. That is safe for reads alone. A hidden file is not there for the caller: an empty one is mounted in its
+The warden denies and grants nothing here: the kernel continues every such call (CONTINUE), with or without a
+find. That is safe for reads alone. A hidden file is not there for the caller: an empty one is mounted in its
 place, and the kernel resolves the path again. A thread that swaps the path after the check changes what is
 recorded, never what is read.
 

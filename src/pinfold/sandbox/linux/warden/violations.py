@@ -1,4 +1,4 @@
-"""Reports to the host which calls the warden denied: bounded, whatever a program does.
+"""Reports to the host which calls the warden denied. No program can make it report without bounds.
 
 One record covers an operation on a path by a command. The warden sends it again when it has happened two,
 four, eight times and so on. Beyond `PATHS` paths of a command, one record without a path covers the rest. If
