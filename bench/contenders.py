@@ -1,11 +1,11 @@
-"""Who takes part in `bench.peers`, and how each is called.
+"""The sandboxes that `bench.peers` compares, and how each is called.
 
-Each gets a place: `work` is its workspace, `tmp` may be written too, nothing else of the place may. Whoever
-can be kept ready between commands is, as an agent would keep it: pinfold by a `Session`, sandlock and srt by
-their own libraries (`drivers/`). bwrap and codex keep nothing: a start of theirs is part of each figure.
-codex is called by its native program where npm brought one, which spares it the start of Node; but started
-cold, by the command that npm installs, as its user starts it, and as srt is. `least` is nobody's fence, but
-what the kernel takes for Landlock and seccomp themselves.
+Each gets a directory: `work` is its workspace, `tmp` may be written too, nothing else of it may. A sandbox
+that can be kept ready between commands is, as an agent would keep it: pinfold by a `Session`, sandlock and
+srt by their own libraries (`drivers/`). bwrap and codex keep nothing: a start of theirs is part of each
+figure. codex is called by its native program if npm brought one, which spares it the start of Node. A cold
+start uses the command that npm installs, as its user starts it, and as srt is started. `least` is no real
+sandbox, but what the kernel takes for Landlock and seccomp themselves.
 """
 
 import glob
@@ -65,7 +65,7 @@ class Contender(NamedTuple):
     cold: Callable[[str, Place], list[str]]
     """The words before a command that make a program of it, started from nothing."""
     begin: Callable[[Place], None] = lambda _: None
-    """Called once on the thread that it is measured on, which is nobody else's."""
+    """Called once on the thread that it is measured on, which no other contender uses."""
 
 
 def in_threads(count: int, run: Callable[[], bytes]) -> bytes:

@@ -2,7 +2,7 @@
 
 Each round gives each contender one turn, in an order that is drawn for it: each finds the caches as the one
 before has left them, and that is worth 5% and more. Each comes after a rest, since the kernel still clears
-away what the one before has left, network namespaces above all. Whoever is slow leaves after a while, having
+away what the one before has left, network namespaces above all. A slow contender leaves after a while, having
 had the fewest turns that count; bare stays as long as there is anyone to compare it with.
 """
 

@@ -90,7 +90,7 @@ print(json.dumps({"pings": pings, "transfer": transfer, "at_once": at_once}[what
 
 
 def serve(listener: socket.socket) -> None:
-    """Each client says how many bytes it wants, or none for an echo of whatever follows."""
+    """Each client says how many bytes it wants, or none for an echo of all that follows."""
 
     def talk(sock: socket.socket) -> None:
         with sock:

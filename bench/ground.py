@@ -6,7 +6,7 @@ deleted took 0.6 to 19 seconds, bare, against 0.1 on a new file system; a new di
 root, who may mount, gets a new ext4 in memory for each place; anyone else gets a directory, and the report
 says which.
 
-Root's mounts are made in a mount namespace of this process: they end with it, whatever ends it.
+Root's mounts are made in a mount namespace of this process, so they end with it.
 """
 
 import os
@@ -50,7 +50,7 @@ class Ground:
     def kind(self) -> str:
         if self.mounted:
             return "a new ext4 in memory for each"
-        return "a new directory for each; an ext4 slows down whoever makes files in it again, bare too"
+        return "a new directory for each; an ext4 slows down a program that makes files in it again, bare too"
 
     @contextmanager
     def place(self) -> Iterator[Place]:

@@ -1,7 +1,7 @@
-"""The least fence of Landlock and seccomp: no file is made outside of the workspace, every call is allowed.
+"""The least sandbox of Landlock and seccomp: no file is made outside of the workspace, every call is allowed.
 
-What it costs a command is what the kernel takes for the two layers as such, whatever they are told: no fence
-that has both is faster. A thread that has them gives them to its children. Run as a program
+Its cost is what the kernel takes for the two layers as such, with any rules: no sandbox that has both is
+faster. A thread that has them gives them to its children. Run as a program
 (`least.py DIRECTORY... -- WORDS`) it sets them on itself and becomes the command.
 """
 
@@ -14,7 +14,7 @@ from pinfold.kernel.process import set_no_new_privs
 from pinfold.sandbox.seccomp.bpf import RETURN, Instruction
 
 EVERYTHING = seccomp.pack([Instruction(RETURN, 0, 0, seccomp.RET_ALLOW)])
-"""One instruction: whatever is called, allow it."""
+"""One instruction: allow every call."""
 
 
 def confine(*writable: str) -> None:

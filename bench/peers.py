@@ -1,11 +1,11 @@
-"""The same work bare, in pinfold and in other fences, taking turns in one run; prints ratios to bare.
+"""The same work bare, in pinfold and in other sandboxes, taking turns in one run; prints ratios to bare.
 
 Run: `make bench`, or `.venv/bin/python -m bench.peers --help`. `make peers` installs the others into
-$PINFOLD_PEERS (~/.cache/pinfold-peers); those on PATH count too. Whoever is not there, or fails to fence a
-command when tried, is named with the reason and not timed.
+$PINFOLD_PEERS (~/.cache/pinfold-peers); those on PATH count too. A sandbox that is missing, or that fails
+to confine a command when tried, is named with the reason and not timed.
 
 Turns keep the ratios honest where the machine changes its pace; their order is drawn anew for each round.
-It works in $TMPDIR, or else in the home directory, since fences replace /tmp.
+It works in $TMPDIR, or else in the home directory, since sandboxes replace /tmp.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def forget_settings(home: str) -> None:
-    """Nobody's own settings count, and a Python that may not keep what it compiled would start late."""
+    """The user's own settings do not count. Python may keep what it compiled, or it would start late."""
     os.environ["HOME"] = home
     ours = ("XDG_", "PINFOLD_", "CODEX_", "CLAUDE_", "GIT_", "PYTHONDONT", "PYTHONUNBUFFERED")
     for name in [name for name in os.environ if name.startswith(ours)]:

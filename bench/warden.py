@@ -79,7 +79,7 @@ Run = Callable[[list[str]], str]
 
 
 class Patient:
-    """Somebody who can be asked, and takes their time."""
+    """A person who can be asked, and takes their time."""
 
     name = "a patient person"
 
@@ -193,7 +193,7 @@ def beside(place: Place, session: pinfold.Session, person: Patient) -> None:
     end = monotonic() + 60
     while len(person.asked) < 8:
         if monotonic() > end:
-            raise SystemExit("nobody was asked")
+            raise SystemExit("no question was asked")
         sleep(0.05)
     sleep(2)  # until all of them wait
     together = [one() for _ in range(BESIDES)]

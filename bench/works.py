@@ -86,7 +86,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def command(*words: str, at_once: int = 1) -> Callable[[Turn], float]:
-    """The time of a command; `{work}` stands for the workspace."""
+    """The time of a command; `{work}` becomes the workspace."""
 
     def measure(turn: Turn) -> float:
         argv = [word.replace("{work}", turn.place.work) for word in words]

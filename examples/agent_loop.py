@@ -1,6 +1,6 @@
-"""An agent in thirty lines: whatever the model wants run, runs inside the fence, or comes back with a reason.
+"""An agent in thirty lines: each command of the model runs in the sandbox, or comes back with a reason.
 
-`think` stands for your model: it is given the conversation and says which command comes next, or None.
+`think` is your model: it gets the conversation and returns the next command, or None.
 """
 
 import sys
@@ -15,13 +15,13 @@ def work(task: str, project: str, think: Callable[[list[str]], str | None]) -> l
         while (command := think(conversation)) is not None:
             result = session.run(command, timeout=60)
             said = result.stdout + result.stderr if result.ran else result.refusal
-            refused = [f"the fence refused {each.operation} {each.path}" for each in result.violations]
-            conversation.append("\n".join([f"$ {command}", said.rstrip(), *refused]))
+            denied = [f"the sandbox denied {each.operation} {each.path}" for each in result.violations]
+            conversation.append("\n".join([f"$ {command}", said.rstrip(), *denied]))
     return conversation
 
 
 def scripted(conversation: list[str]) -> str | None:
-    """A model that has made up its mind beforehand."""
+    """A model with a fixed plan."""
     plan = ["echo hello > greeting.txt && cat greeting.txt", "echo '{}' > .mcp.json", "sudo reboot"]
     return plan[len(conversation) - 1] if len(conversation) <= len(plan) else None
 

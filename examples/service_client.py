@@ -1,4 +1,4 @@
-"""Sessions in a process of their own: output as it comes, and each question put to a person.
+"""Sessions in a process of their own: output as it comes, and each question to a person.
 
 Other languages do the same with lines of JSON: docs/service.md.
 """
@@ -9,7 +9,7 @@ import pinfold
 
 
 def ask(question: pinfold.Question) -> str:
-    """A person's turn; here, whoever sits at the keyboard."""
+    """Asks a person; here, the one at the keyboard."""
     print(
         f"{question.capability}: {question.command}",
         *(each["message"] for each in question.reasons),
@@ -17,7 +17,7 @@ def ask(question: pinfold.Question) -> str:
     )
     try:
         said = input(f"{' / '.join(question.choices)}? ")
-    except EOFError:  # nobody sits there
+    except EOFError:  # no person is there
         said = ""
     return said if said in question.choices else "no"
 

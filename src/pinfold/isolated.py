@@ -5,7 +5,7 @@ Facts:
 - `-I` (isolated) keeps the working directory and the script's off `sys.path`, and ignores every variable
   `PYTHON*` and the user's site directory. `-S` also ignores site-packages with its `.pth` files.
 - A restart once we run is too late: `site` has imported `sitecustomize` by then.
-- The loader obeys its variables before any of our code: a relative path in them is relative to whatever
+- The loader obeys its variables before any of our code: a relative path in them is relative to any
   directory the agent works in.
 
 INVARIANT: no other module names the interpreter to start it (tests/test_house.py).

@@ -6,7 +6,7 @@ Facts, measured on a cold start:
 - argparse brings `gettext`, which looks for translations of argparse's own words and brings `locale`.
 Of it we use the schemas alone, for `pinfold mcp`; all together it costs as much as half a start of Python.
 
-So each of these has a stand-in for the time of the import, and is found as itself by whoever asks later. Only
+So each of these has a stand-in for the time of the import; a later import gets the module itself. Only
 the program `pinfold` does this: in a host's process the modules are the host's.
 """
 
@@ -58,7 +58,7 @@ def _load(name: str, standing: dict[str, ModuleType | None]) -> None:
     try:
         import_module(name)
     except (ImportError, AttributeError):
-        # Another version of it wants more: whoever imports it next gets it whole.
+        # Another version of it wants more: the next import gets the whole module.
         for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
             del sys.modules[loaded]
     finally:

@@ -22,10 +22,10 @@ def learned(screen: Screen) -> str:
     """A run in which everything is answered with yes, up to the question whether to keep it."""
     screen.run("learn", "-c", LINE)
     screen.wait_for("make the directory ~/new")
-    screen.wait_for("let it? [")
+    screen.wait_for("Allow this write? [")
     screen.press("y")
     screen.wait_for("write ~/new/a")
-    screen.wait_until(lambda text: text.count("let it? [") == 1 and "no in" in text)
+    screen.wait_until(lambda text: text.count("Allow this write? [") == 1 and "no in" in text)
     # One key at a time: what comes in one piece was pasted, and is no answer.
     screen.press("w")
     screen.wait_for("count for what is in ~/new")
@@ -45,10 +45,13 @@ def test_each_yes_is_proposed_and_accepted_with_one_word(screen: Screen) -> None
     screen.wait_for("changed ~/.config/pinfold/settings.toml")
     screen.wait_for("exit:0")
     assert path.read_text() == f'{MINE}write = ["~/new"]\n'
-    # From then on nobody is asked, and there is nothing left to learn.
+    # From then on there is no question, and nothing left to learn.
     screen.run("learn", "-c", LINE.replace("mkdir", "mkdir -p"))
     told = screen.wait_for("exit:0")
-    assert "your settings already allow everything that the command tried" in told and "let it?" not in told
+    assert (
+        "your settings already allow everything that the command tried" in told
+        and "Allow this write?" not in told
+    )
 
 
 @needs_screen
@@ -56,7 +59,7 @@ def test_each_yes_is_proposed_and_accepted_with_one_word(screen: Screen) -> None
 def test_anything_else_is_no(screen: Screen, keys: tuple[str, ...]) -> None:
     path = screen.settings(MINE)
     screen.run("learn", "--network", "none", "-c", "mkdir ~/new")
-    screen.wait_for("let it? [")
+    screen.wait_for("Allow this write? [")
     screen.press("y")
     screen.wait_for(ACCEPT)
     screen.press(*keys)
@@ -77,7 +80,7 @@ def test_each_can_be_chosen_by_itself_and_what_was_typed_before_is_no_answer(scr
     for deed, key in (("make the directory ~/one", "y"), ("make the directory ~/two", "y"),
                       ("delete the directory ~/one", "n")):  # fmt: skip
         screen.wait_for(deed)
-        screen.wait_until(lambda text: "let it? [" in text.rstrip().rpartition("\n")[2])
+        screen.wait_until(lambda text: "Allow this write? [" in text.rstrip().rpartition("\n")[2])
         screen.press(key)
     screen.wait_for("\ntyping")
     screen.press("y", "Enter", "y", "Enter")

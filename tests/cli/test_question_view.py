@@ -29,8 +29,8 @@ GIVEN_UP = "& until test -e enough; do sleep 0.1; done; kill $!; wait $! 2>/dev/
 @pytest.mark.parametrize(
     ("key", "code", "said"),
     [
-        ("y", 0, "run it? once"),
-        ("a", 0, "run it? always"),
+        ("y", 0, "Run it? once"),
+        ("a", 0, "Run it? always"),
         ("n", 126, "said no"),
         ("Enter", 126, "said no"),
         ("C-d", 126, "said no"),
@@ -40,14 +40,14 @@ GIVEN_UP = "& until test -e enough; do sleep 0.1; done; kill $!; wait $! 2>/dev/
 def test_a_command_is_asked_about(screen: Screen, key: str, code: int, said: str) -> None:
     screen.settings(ASKING)
     screen.run("run", "--", "touch", "made")
-    before = screen.wait_for("run it? [y a n e]")
+    before = screen.wait_for("Run it? [y a n e]")
     assert "touch made" in before and "every command needs a person's approval" in before
     screen.press(key)
     assert said in screen.wait_for(f"exit:{code}")
     assert (screen.work / "made").exists() is (code == 0)
     screen.run("run", "--", "touch", "made", shell="{}; stty -a; echo exit:$?")
-    again = screen.wait_until(lambda text: "run it?" in text or "exit:" in text)
-    assert ("run it?" in again) is (key != "a")
+    again = screen.wait_until(lambda text: "Run it?" in text or "exit:" in text)
+    assert ("Run it?" in again) is (key != "a")
     if key == "a":
         assert " echo" in again and " icanon" in again and "-isig" not in again
 
@@ -56,7 +56,7 @@ def test_when_time_is_up_it_is_no(screen: Screen) -> None:
     screen.settings(ASKING + '[approvals]\nwait = "5s"\n')
     screen.run("run", "--", "touch", "made", shell="{}; echo exit:$?; stty -a")
     after = screen.wait_for("exit:126")
-    assert "gave no answer within 5 seconds" in after and after.count("run it?") == 1
+    assert "gave no answer within 5 seconds" in after and after.count("Run it?") == 1
     wait_until(lambda: "exit:126" in screen.written())
     left = [int(seconds) for seconds in re.findall(r"no in (\d+) s", screen.written())]
     assert left == sorted(set(left), reverse=True) and left[0] <= 5 and len(left) > 2, "it counts down"
@@ -67,7 +67,7 @@ def test_keys_that_answer_are_not_the_commands_input(screen: Screen) -> None:
     """Where its output goes elsewhere, it reads what is typed as well."""
     line = f"{CURL}; read -r x; echo got:$x:"
     screen.run("run", "-c", line, shell="({}) 2>&1 | cat; echo exit:$?")
-    screen.wait_for("let it connect? [")
+    screen.wait_for("Allow this connection? [")
     for key in "qqqqn":  # the first are no answer, and nobody else's
         screen.press(key)
     screen.wait_for("after")
@@ -79,7 +79,7 @@ def test_keys_that_answer_are_not_the_commands_input(screen: Screen) -> None:
 def test_a_rule_is_edited_and_added(screen: Screen) -> None:
     path = screen.settings("# mine\n[sandbox]\nauto_allow = false\n")
     screen.run("run", "--", "touch", "made", "too")
-    screen.wait_for("run it? [y a r n e]")
+    screen.wait_for("Run it? [y a r n e]")
     screen.press("r")
     screen.wait_for("add to commands.allow: touch")
     screen.press("Space", "|", "Enter")
@@ -88,12 +88,12 @@ def test_a_rule_is_edited_and_added(screen: Screen) -> None:
     screen.wait_for("exit:0")
     assert path.read_text() == '# mine\n[sandbox]\nauto_allow = false\n\n[commands]\nallow = ["touch made"]\n'
     screen.run("run", "--", "touch", "made", "more")
-    assert "run it?" not in screen.wait_for("exit:0")
+    assert "Run it?" not in screen.wait_for("exit:0")
 
 
 def test_what_is_wrong_with_a_rule_is_folded_between_words(screen: Screen) -> None:
     screen.run("run", "-c", CURL, shell="stty cols 60; {}; echo exit:$?")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     screen.press("r")
     screen.wait_for("add to network.allow: nowhere.invalid:80")
     screen.press("Space", "x", "Enter")
@@ -103,13 +103,13 @@ def test_what_is_wrong_with_a_rule_is_folded_between_words(screen: Screen) -> No
 def test_escape_leaves_the_rule_and_everything_is_explained(screen: Screen) -> None:
     screen.settings("[sandbox]\nauto_allow = false\n")
     screen.run("run", "-c", "true && touch made")
-    screen.wait_for("run it?")
+    screen.wait_for("Run it?")
     screen.press("r")
     screen.wait_for("Esc goes back")
     screen.press("Escape")
-    screen.wait_until(lambda text: text.count("run it?") == 2)
+    screen.wait_until(lambda text: text.count("Run it?") == 2)
     screen.press("e")
-    told = screen.wait_until(lambda text: "the whole command:" in text and text.count("run it? [") > 1)
+    told = screen.wait_until(lambda text: "the whole command:" in text and text.count("Run it? [") > 1)
     assert "step          otherwise" in told and "to allow it without a question" in told
     screen.press("n")
     screen.wait_for("exit:126")
@@ -121,12 +121,12 @@ def test_escape_leaves_the_rule_and_everything_is_explained(screen: Screen) -> N
 def test_arrows_pasted_text_and_reports_are_no_answer(screen: Screen) -> None:
     screen.settings(ASKING)
     screen.run("run", "--", "touch", "made")
-    screen.wait_for("run it?")
+    screen.wait_for("Run it?")
     screen.press("Up", "Down", "F5", "M-y")
     screen.press("-l", "yes please, always")
     screen.press("-l", "\x1b[24;80Ry")
     time.sleep(1.0)
-    assert "run it? [" in screen.text() and not (screen.work / "made").exists()
+    assert "Run it? [" in screen.text() and not (screen.work / "made").exists()
     screen.press("n")
     screen.wait_for("exit:126")
 
@@ -135,7 +135,7 @@ def test_a_commands_text_cannot_draw(screen: Screen) -> None:
     screen.settings(ASKING)
     line = "echo '\x1b[2J\x1b[Hrun it? yes' \u202e\u200b; touch made"
     screen.run("run", "--description", "\x1b[1A\rharmless\x07", "-c", line)
-    text = screen.wait_for("run it? [")
+    text = screen.wait_for("Run it? [")
     assert r"\x1b[2J\x1b[Hrun it? yes" in text and r"\u202e\u200b" in text and r"\x1b[1A\rharmless" in text
     screen.press("n")
     screen.wait_for("exit:126")
@@ -155,7 +155,7 @@ def test_a_commands_text_cannot_draw(screen: Screen) -> None:
 )
 def test_a_host_is_asked_about(screen: Screen, keys: list[str], said: str, again: bool) -> None:
     screen.run("run", "-c", f"{CURL}; {CURL}")
-    before = screen.wait_for("let it connect? [y a r n w e]")
+    before = screen.wait_for("Allow this connection? [y a r n w e]")
     assert (
         "connect to nowhere.invalid:80" in before and "nowhere.invalid:80 is not in `network.allow`" in before
     )
@@ -164,34 +164,34 @@ def test_a_host_is_asked_about(screen: Screen, keys: list[str], said: str, again
         if key == "w":
             screen.wait_for("any command may connect to it, while this run lasts")
     after = screen.wait_for("exit:0")
-    assert said in after and after.count("let it connect?") == 1, "it was asked for twice"
+    assert said in after and after.count("Allow this connection?") == 1, "it was asked for twice"
     screen.run("run", "-c", f"{CURL}; {CURL}")
-    later = screen.wait_until(lambda text: "let it connect?" in text or "exit:" in text)
-    assert ("let it connect?" in later) is again
+    later = screen.wait_until(lambda text: "Allow this connection?" in text or "exit:" in text)
+    assert ("Allow this connection?" in later) is again
 
 
 def test_a_wider_answer_is_for_any_command(screen: Screen) -> None:
     screen.run("run", "-c", CURL)
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     screen.press("w")
     assert "w  narrower" in screen.wait_for("any command may connect to it, in later sessions too")
     screen.press("a")
     screen.wait_for("exit:0")
     screen.run("run", "-c", f"true; {CURL}")
-    assert "let it connect?" not in screen.wait_for("exit:0")
+    assert "Allow this connection?" not in screen.wait_for("exit:0")
     screen.run("approvals", "list")
     listed = screen.wait_for("exit:0")
     assert "any command may connect" in listed and "in force" in listed
     screen.run("approvals", "revoke", "--all")
     screen.wait_for("1 revoked")
     screen.run("run", "-c", f"true; {CURL}")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
 
 
 def test_time_is_up_for_a_host_too(screen: Screen) -> None:
     screen.settings('[approvals]\nwait = "4s"\n')
     screen.run("run", "-c", f"{CURL}; read word; echo got:$word")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     screen.wait_for("; the person at the terminal gave")
     screen.press("-l", "hello")
     screen.press("Enter")
@@ -201,7 +201,7 @@ def test_time_is_up_for_a_host_too(screen: Screen) -> None:
 
 def test_a_question_goes_when_nobody_waits_for_it(screen: Screen) -> None:
     screen.run("run", "-c", f"curl -sS http://nowhere.invalid/ {GIVEN_UP}; read word; echo got:$word")
-    screen.wait_for("let it connect? [")
+    screen.wait_for("Allow this connection? [")
     (screen.work / "enough").touch()
     screen.wait_for("it is not wanted any more")
     screen.press("-l", "hello")
@@ -212,7 +212,7 @@ def test_a_question_goes_when_nobody_waits_for_it(screen: Screen) -> None:
 
 def test_a_question_goes_with_its_command(screen: Screen) -> None:
     screen.run("run", "--timeout", "10", "-c", CURL, shell="{}; echo exit:$?; stty -a")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     assert "Traceback" not in screen.wait_for("exit:124")
     assert " echo" in screen.wait_for(" icanon")
 
@@ -223,13 +223,13 @@ def test_a_question_goes_with_its_command(screen: Screen) -> None:
 def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> None:
     line = f"touch ~/new {GIVEN_UP}; read word; echo got:$word; touch ~/new; echo $?"
     screen.run("run", "-c", line)
-    screen.wait_for("let it? [")
+    screen.wait_for("Allow this write? [")
     (screen.work / "enough").touch()
     screen.wait_for("it is not wanted any more")
     screen.press("-l", "hello")
     screen.press("Enter")
     # Nobody has answered: whoever wants the same later is asked about.
-    screen.wait_until(lambda text: text.count("let it? [") == 2)
+    screen.wait_until(lambda text: text.count("Allow this write? [") == 2)
     screen.press("y")
     # What was written right before the question may have had to wait for its end.
     assert "got:hello" in screen.wait_for("exit:0") and (screen.home / "new").exists()
@@ -237,7 +237,7 @@ def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> Non
 
 def test_a_writes_question_goes_with_its_command(screen: Screen) -> None:
     screen.run("run", "--timeout", "10", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
-    screen.wait_for("let it? [")
+    screen.wait_for("Allow this write? [")
     after = screen.wait_for("exit:124")
     assert "Traceback" not in after and "warden" not in after
     assert " echo" in screen.wait_for(" icanon") and not (screen.home / "new").exists()
@@ -250,7 +250,7 @@ def test_what_cannot_wait_is_asked_about_afterwards(screen: Screen, shell: str) 
         screen.give(path)
     line = "echo begun; mv ~/out/d ~/out/e && read word && echo got:$word"
     screen.run("run", "-c", line, shell=shell)
-    told = " ".join(screen.wait_for("run it? [y n e]").split())
+    told = " ".join(screen.wait_for("Run it? [y n e]").split())
     assert "run this with more than your own policy gives" in told and "would be run again" in told
     assert "Read-only file system" in told and "home/out" in told
     screen.press("y")
@@ -262,14 +262,14 @@ def test_what_cannot_wait_is_asked_about_afterwards(screen: Screen, shell: str) 
     screen.wait_for("exit:")
     assert (screen.home / "out/e").is_dir()
     screen.run("run", "-c", line.replace("/d", "/e", 1).replace("out/e &&", "out/f &&"), shell=shell)
-    screen.wait_for("run it? [y n e]")
+    screen.wait_for("Run it? [y n e]")
     screen.press("n")
     after = screen.wait_for("exit:1")
     assert after.count("begun\n") == 1 and not (screen.home / "out/f").exists()
 
 
 def _is_asked(about: str) -> Callable[[str], bool]:
-    return lambda text: about in text and "let it? [" in text
+    return lambda text: about in text and "Allow this write? [" in text
 
 
 def test_a_mode_is_asked_about_in_words_and_ctrl_c_is_told_as_it_was(screen: Screen) -> None:
@@ -278,7 +278,7 @@ def test_a_mode_is_asked_about_in_words_and_ctrl_c_is_told_as_it_was(screen: Scr
     kept.chmod(0o644)
     screen.give(kept)
     screen.run("run", "-c", "chmod 755 ~/kept; chmod 644 ~/kept; chmod 777 ~/kept")
-    told = " ".join(screen.wait_for("let it? [").split())
+    told = " ".join(screen.wait_for("Allow this write? [").split())
     assert "from 644 to 755: everybody may run it" in told
     screen.press("y")
     told = " ".join(screen.wait_until(_is_asked("from 755 to 644")).split())
@@ -295,14 +295,14 @@ def test_a_mode_is_asked_about_in_words_and_ctrl_c_is_told_as_it_was(screen: Scr
 
 def test_ctrl_c_at_a_question_interrupts_the_command(screen: Screen) -> None:
     screen.run("run", "-c", f"trap 'echo caught; exit 9' INT; {CURL}; sleep 30")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     screen.press("C-c")
     assert "caught" in screen.wait_for("exit:9")
 
 
 def test_ctrl_c_ends_a_command_without_a_terminal(screen: Screen) -> None:
     screen.run("run", "-c", f"{CURL}; sleep 30", shell="{} < /dev/null; echo exit:$?; stty -a")
-    screen.wait_for("let it connect?")
+    screen.wait_for("Allow this connection?")
     screen.press("C-c")
     screen.wait_for("exit:130")
     assert " echo" in screen.wait_for(" icanon")
@@ -346,7 +346,7 @@ def test_output_waits_while_a_question_stands(screen: Screen) -> None:
     noise = "(while sleep 0.05; do echo noise; echo >> made; done) &"
     spoilt = r"printf '\033[8m\033[3;3r\033(0\033[6n\033]0;title'"
     screen.run("run", "-c", f"{spoilt}; {noise} {CURL}; kill %1; echo ended")
-    stood = screen.wait_for("let it connect? [")
+    stood = screen.wait_for("Allow this connection? [")
     for line in ("connect to nowhere.invalid:80", "y  once", "this run of the command", "pinfold asks"):
         assert line in stood
     made = screen.work / "made"
@@ -395,13 +395,13 @@ def test_agent_cannot_approve_itself(screen: Screen) -> None:
     screen.run("run", "-c", f"{first}; ({again}) & {curl}; wait")
     screen.wait_for("tried everything", 60)
     (screen.work / "seen").touch()
-    screen.wait_for("let it connect? [", 60)
+    screen.wait_for("Allow this connection? [", 60)
     (screen.work / "asked").touch()
     stands = screen.wait_until(lambda _: (screen.work / "tried").exists(), 60)
-    assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
+    assert "Allow this connection? [" in stands and "not known" not in stands and stands.count("tried e") == 1
     screen.press("n")
     after = screen.wait_for("exit:0")
-    assert "said no" in after and "tried everything" in after.partition("let it connect? no")[2]
+    assert "said no" in after and "tried everything" in after.partition("Allow this connection? no")[2]
     assert path.read_text() == '[network]\naccess = "ask"\n'
     screen.run("approvals", "list")
     assert "no answers are remembered" in screen.wait_for("exit:0")
@@ -415,7 +415,7 @@ def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str
     screen.settings("[sandbox]\nauto_allow = false\n")
     long = "true && " * 30 + "touch made && echo " + "x" * 200
     screen.run("run", "-c", f"{long}\necho second", **environment)
-    screen.wait_for("run it?")
+    screen.wait_for("Run it?")
     shown = screen._tmux("capture-pane", "-p", "-e", "-J")
     plain = screen._tmux("capture-pane", "-p", "-J").splitlines()
     assert max(map(len, plain)) <= 80, "a line was wider than the terminal"
@@ -459,9 +459,9 @@ def test_a_job_in_the_background_asks_once_it_is_in_the_foreground(screen: Scree
     shell = "set -m; {} & read key; fg %1; echo exit:$?"
     screen.run("run", "-c", "touch ~/new", shell=shell)
     before = screen.wait_for("a command in the background has a question")
-    assert "let it?" not in before
+    assert "Allow this write?" not in before
     screen.press("Enter")
-    screen.wait_for("let it? [y")
+    screen.wait_for("Allow this write? [y")
     screen.press("y")
     screen.wait_for("exit:0")
     assert (screen.home / "new").exists()
@@ -473,7 +473,7 @@ def test_a_job_in_the_background_that_asks_ends_when_it_is_told_to(screen: Scree
     screen.wait_for("a command in the background has a question")
     screen.press("Enter")
     after = screen.wait_until(lambda text: "exit:" in text and " icanon" in text)
-    assert "exit:143" in after and "let it?" not in after and not (screen.home / "new").exists()
+    assert "exit:143" in after and "Allow this write?" not in after and not (screen.home / "new").exists()
 
 
 def test_a_job_in_the_background_goes_on_while_something_is_typed(screen: Screen) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.approval.chain import NOBODY
 from tests.cli.terminal_user import Person
 from tests.network.probes.programs import free_port
 from tests.patience import wait_until
@@ -70,7 +71,7 @@ def test_an_agent_does_not_answer_on_a_terminal_that_it_made(
     person: Person, arguments: tuple[str, ...]
 ) -> None:
     """Codex and VS Code run commands on terminals that the model may type into."""
-    typed = [(b"run it?", b"y"), (b"let it?", b"y")]
+    typed = [(b"Run it?", b"y"), (b"Allow this write?", b"y")]
     for first in typed:
         code, written = person.on_terminal("--asked-by", "codex", *arguments, typed=[first])
         assert code and first[0] not in written, written
@@ -168,7 +169,7 @@ def test_a_denial_says_why_with_a_caret(person: Person) -> None:
     words = person.run("--", "curl", "two words").stderr.decode()
     assert "  curl 'two words'\n  ^^^^^^^^^^^^^^^^\n" in words, words
     alone = person.run("--mode", "ask_every_time", "--", "ls").stderr.decode()
-    assert alone.endswith("\n\npinfold: not run; there is nobody to ask\n")
+    assert alone.endswith(f"\n\npinfold: not run; {NOBODY.by}\n")
 
 
 def test_choices_of_the_command_line(person: Person) -> None:
@@ -207,7 +208,7 @@ def test_json_tells_everything(person: Person) -> None:
     refused = person.run("--json", "-c", "rm -rf /")
     assert refused.returncode == 126
     assert json.loads(refused.stdout)["enforcement"] is None
-    assert "nobody to ask" in json.loads(refused.stdout)["refusal"]
+    assert "is open to ask" in json.loads(refused.stdout)["refusal"]
     strange = json.loads(person.run("--json", "--", "touch", "/usr/\udcff").stdout)
     (violation,) = strange["violations"]
     assert violation["path"] == "/usr/\ufffd" and violation["command"].endswith("/usr/\ufffd'")
@@ -218,7 +219,7 @@ def test_json_tells_everything(person: Person) -> None:
 )
 def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: bool) -> None:
     code, written = person.on_terminal(
-        "--mode", "ask_every_time", "--", "touch", "made", typed=[(b"run it?", answer)]
+        "--mode", "ask_every_time", "--", "touch", "made", typed=[(b"Run it?", answer)]
     )
     assert (person.work / "made").exists() is made, written
     assert code == (0 if made else 126)
@@ -228,7 +229,7 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
 def test_what_leaves_the_fence_has_the_terminal_too(person: Person) -> None:
     line = "stty size; read word < /dev/tty; echo got:$word"
     code, written = person.on_terminal(
-        "--dangerously-disable-sandbox", "-c", line, typed=[(b"run it?", b"y"), (b"33 80", b"hello\r")]
+        "--dangerously-disable-sandbox", "-c", line, typed=[(b"Run it?", b"y"), (b"33 80", b"hello\r")]
     )
     assert code == 0 and b"got:hello" in written, written
 
@@ -243,7 +244,7 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
     line = "curl -sS -m 20 http://nowhere.invalid/; read word; echo got:$word"
     code, written = person.on_terminal(
         "--network", "ask", "-c", line,
-        typed=[(b"let it connect?", answer), (said, b"hello\r")],
+        typed=[(b"Allow this connection?", answer), (said, b"hello\r")],
     )  # fmt: skip
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
 
@@ -271,7 +272,7 @@ def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
 
 
 def test_whoever_said_no_is_told_just_that(person: Person) -> None:
-    _, written = person.on_terminal("-c", "echo x > .mcp.json", typed=[(b"let it?", b"n")])
+    _, written = person.on_terminal("-c", "echo x > .mcp.json", typed=[(b"Allow this write?", b"n")])
     told = written[written.index(b"pinfold: refused") :].decode()
     said = f"pinfold: refused open {person.work}/.mcp.json: the person at the terminal said no"
     assert " ".join(told.split()) == said
@@ -279,7 +280,7 @@ def test_whoever_said_no_is_told_just_that(person: Person) -> None:
 
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
     code, written = person.on_terminal(
-        *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"run it?", b"n\n")], before=b"y\ny\n"
+        *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"Run it?", b"n\n")], before=b"y\ny\n"
     )
     assert code == 126 and not (person.work / "made").exists(), written
 

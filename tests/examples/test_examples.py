@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> str:
 
 def test_agent_loop(project: str, tmp_path: Path) -> None:
     said = run(str(EXAMPLES / "agent_loop.py"), project, tmp_path=tmp_path)
-    assert "hello" in said and "the fence refused open" in said and "not approved:" in said
+    assert "hello" in said and "the sandbox denied open" in said and "not approved:" in said
     assert (tmp_path / "project/greeting.txt").read_text() == "hello\n"
     loop = (EXAMPLES / "agent_loop.py").read_text()
     assert len([line for line in loop.splitlines() if line]) <= 30

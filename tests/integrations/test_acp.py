@@ -31,11 +31,11 @@ def test_the_transcript_is_as_it_was() -> None:
         ({"capability": Capability.RUN}, "touch x"),
         (
             {"capability": Capability.RUN, "decision": replace(DECISION, sandboxed=False)},
-            "run this outside of the fence: touch x",
+            "run this outside the sandbox: touch x",
         ),
         (
             {"capability": Capability.BYPASS},
-            "run this without the fence: it may read, change and send whatever you can: touch x",
+            "run this without the sandbox: it may read, change and send everything that you can: touch x",
         ),
         ({"capability": Capability.WIDEN}, "run this with more than your own policy gives: touch x"),
         (

@@ -80,7 +80,7 @@ class World:
         """Whose the connections to the proxy are, one after the other."""
 
     async def _nobody(self, host: str, port: int) -> HostDecision:
-        raise LookupError("there is nobody to ask")
+        raise LookupError("no terminal, agent dialog or `pinfold web` page is open to ask")
 
     async def decide(self, host: str, port: int | None, tag: str) -> HostDecision:
         return self._rules(host, port)

@@ -87,7 +87,7 @@ def only_localhost(host: str, _: int | None, __: str) -> HostDecision:
 
 
 def nobody(*_: object) -> HostDecision:
-    raise LookupError("there is nobody to ask")
+    raise LookupError("no terminal, agent dialog or `pinfold web` page is open to ask")
 
 
 def asking(decide: Decide, ask: Ask) -> Open:

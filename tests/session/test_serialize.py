@@ -2,6 +2,7 @@
 
 import pytest
 
+from pinfold.approval.chain import NOBODY
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
@@ -15,7 +16,11 @@ from pinfold.session.serialize import DENIED, SAID_NO, UNASKED, file_refusal_as_
     [
         (Verdict.DENY, None, DENIED),
         (Verdict.ASK, Settlement(Answer.NO, "terminal said no", SettlementOutcome.SAID_NO), SAID_NO),
-        (Verdict.ASK, Settlement(Answer.NO, "there is nobody to ask", SettlementOutcome.NOBODY), UNASKED),
+        (
+            Verdict.ASK,
+            NOBODY,
+            UNASKED,
+        ),
         (
             Verdict.ASK,
             Settlement(Answer.NO, "web gave no answer within 60 seconds", SettlementOutcome.UNANSWERED),

@@ -116,7 +116,7 @@ def test_text_is_shown_in_the_order_in_which_it_is_read(browser: Browser, tmp_pa
 def test_what_is_wanted_is_in_sight_of_the_buttons(browser: Browser, tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         browser.open(opened.place.address)
-        said = "run this inside the fence " * 2000
+        said = "run this in the sandbox " * 2000
         asking = Asking(environ, question("1", "echo hello\n" * 200, description=said, why=said))
         browser.wait("document.querySelector('.card')")
         browser.run("document.querySelector('.card button:last-of-type').scrollIntoView(false)")

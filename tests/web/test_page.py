@@ -41,7 +41,7 @@ def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
         asking = Asking(environ, question(description="why <i>not</i>"))
         (shown,) = tab.questions()
         sheet = shown["sheet"]
-        assert sheet["headline"] == "run this inside the fence" and 50 < shown["left"] <= 60
+        assert sheet["headline"] == "run this in the sandbox" and 50 < shown["left"] <= 60
         assert sheet["command"] == [
             [{"text": "npm publish && ", "marked": False}, {"text": "git push --force", "marked": True}]
         ]
@@ -133,7 +133,7 @@ def test_a_run_without_a_terminal_says_that_it_waits_for_the_page(tmp_path: Path
         (shown,) = tab.questions()
         tab.answer(shown["id"], "no")
         said = run.communicate(timeout=PATIENCE)[1]
-    waits = "pinfold: answer this on the page of `pinfold web`: run this inside the fence"
+    waits = "pinfold: answer this on the page of `pinfold web`: run this in the sandbox"
     assert said.startswith(waits) and run.returncode == 126
 
 

@@ -1,6 +1,6 @@
 """An "ask" becomes an answer: approvers are asked in turn, and the end of the chain says no.
 
-What was answered before is known to the `desk`, which is loaded when somebody is to be asked.
+`broker` knows earlier answers. It is loaded when a question comes up.
 """
 
 from pinfold.approval.chain import Approver, is_there, settle

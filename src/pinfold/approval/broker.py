@@ -348,7 +348,7 @@ class Desk:
             return self._known(question, subject)
 
     def recalls(self, capability: Capability, session: str) -> bool:
-        """Whether any answer about this is remembered that may hold in the session, whatever it covers."""
+        """Whether any remembered answer about this capability may hold in the session."""
         now = time()
         return any(
             each.subject.capability is capability

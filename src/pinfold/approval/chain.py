@@ -1,11 +1,11 @@
-"""The chain of approvers. INVARIANT: whatever goes wrong in it is a no.
+"""The chain of approvers. INVARIANT: every failure in it is a no.
 
 An approver answers, or says None: then the next one is asked. One that raises, that answers what was not
 offered, or that is late ends the chain with no: to go on would let the next one overrule it.
 
 An approver with a time of its own to keep (a person at a terminal, a page in a browser) runs on a thread
-here, so that one that hangs cannot hold the session; its late answer goes nowhere. A question that nobody
-waits for any more is withdrawn: an approver that has a `withdraw` is told, and the answer is no.
+here, so that one that hangs cannot hold the session; its late answer goes nowhere. When the caller stops
+waiting, the chain withdraws the question: it calls the approver's `withdraw`, if any, and the answer is no.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,25 +29,27 @@ PATIENCE = LONGEST_QUESTION + 10
 """Seconds that anybody is waited for."""
 GLANCE = 0.2
 """Seconds between looks at whether anybody still waits."""
-NOBODY = Settlement(Answer.NO, "there is nobody to ask", SettlementOutcome.NOBODY)
-WITHDRAWN = Settlement(Answer.NO, "nobody waited for the answer any more", SettlementOutcome.WITHDRAWN)
+NOBODY = Settlement(
+    Answer.NO, "no terminal, agent dialog or `pinfold web` page is open to ask", SettlementOutcome.NOBODY
+)
+WITHDRAWN = Settlement(Answer.NO, "the question was withdrawn", SettlementOutcome.WITHDRAWN)
 
 
 class Approver(Protocol):
-    """Somebody, or something, that may answer: a function will do. One that has a `name` is called that
-    where it is told who answered."""
+    """A person or a program that may answer: a function will do. Its `name`, if it has one, says in reports
+    who answered."""
 
     def __call__(self, question: PermissionNeeded, /) -> Answer | Reply | None:
         """The answer; None if this one cannot say."""
 
 
 def name_of(approver: Approver) -> str:
-    """What it is called where it is told who answered."""
+    """Its name in reports of who answered."""
     return str(getattr(approver, "name", getattr(approver, "__name__", type(approver).__name__)))
 
 
 def is_there(approver: Approver) -> bool:
-    """Whether one can be asked at all, as far as it says: a call is not made to wait for nobody."""
+    """Whether it can be asked at all, by its own account: without a person a call need not wait."""
     tells = getattr(approver, "is_there", None)
     return tells is None or bool(tells())
 
@@ -81,7 +83,7 @@ def _ask(
     def ask() -> None:
         try:
             said.append(approver(question))
-        except BaseException as error:  # noqa: BLE001  (whatever it was, it is a no)
+        except BaseException as error:  # noqa: BLE001  (every failure is a no)
             said.append(error)
 
     thread = Thread(target=ask, name=f"pinfold-{name}", daemon=True)
@@ -114,5 +116,5 @@ def _ask(
 def withdraw(approver: Approver, question: PermissionNeeded) -> None:
     told = getattr(approver, "withdraw", None)
     if callable(told):
-        with suppress(Exception):  # whatever it does of it, the answer is no
+        with suppress(Exception):  # the answer is no, even if the approver fails here
             told(question)

@@ -5,8 +5,8 @@ comes in one piece (an arrow is `ESC [ A`). What a terminal reports on its own, 
 made it (where the cursor is, what the window is called), comes as if it were typed, and begins with escape
 too.
 
-What this means for us: a piece that begins with escape, or holds more than one key, is nobody's answer to a
-question. Only a key that comes alone is one; Enter after it is forgiven.
+What this means for us: a piece that begins with escape, or holds more than one key, answers no question. Only
+a key that comes alone does; Enter may follow it.
 """
 
 from pinfold.model.permission import Answer

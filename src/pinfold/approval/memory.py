@@ -1,8 +1,8 @@
 """What is remembered of an answer, and which later questions it answers too. Pure.
 
 INVARIANT: an answer speaks for a question only if everything it depended on is the same: what is wanted,
-where, by which command and program, with which reasons, inside or outside of which fence, in which projects,
-under which settings. A wider reach is something a person chose, and names what it leaves out.
+where, by which command and program, with which reasons, inside or outside of which sandbox, in which
+projects, under which settings. A wider reach is something a person chose, and names what it leaves out.
 """
 
 from msgspec import Struct

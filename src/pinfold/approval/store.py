@@ -61,7 +61,7 @@ class Store:
         return self._change(lambda answers: tuple(each for each in answers if each.id not in ids))
 
     def remove_all(self) -> bool:
-        """Whatever the file holds, answers or not."""
+        """Removes the file, even if it does not hold answers. Returns whether it is gone."""
         try:
             with self._locked(), suppress(FileNotFoundError):
                 os.unlink(self.path)

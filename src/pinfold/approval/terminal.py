@@ -1,9 +1,9 @@
 """Asks the person at the terminal.
 
 Facts about terminals that shape it:
-- /dev/tty is the controlling terminal, whatever standard input and output are. A fenced command has another
-  one, or none: it cannot draw here, nor type here. What it writes is brought here by us, and waits while a
-  question stands (`turn`).
+- /dev/tty is the controlling terminal, even if standard input and output are redirected. A sandboxed command
+  has another one, or none: it can neither draw nor type here. We copy its output here, and hold it back while
+  a question is open (`turn`).
 - What it wrote before may have left the terminal in any state: in the midst of a sequence that would swallow
   our text, with another character set, invisible, scrolling in one line alone. So it is set right first.
 - While a command runs on a terminal of its own, ours is raw: keys come one by one, unseen. A question wants
@@ -35,12 +35,16 @@ SECONDS = 120.0
 QUIET = 0.25
 """Seconds without a key before a key may be an answer."""
 LONGEST_QUIET = 2.0
-PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?", Capability.READ: "let it?"}
-# Ends whatever sequence was begun, printing, and what holds drawing back; UTF-8, without which bytes of our
+PROMPTS = {
+    Capability.CONNECT: "Allow this connection?",
+    Capability.WRITE: "Allow this write?",
+    Capability.READ: "Allow this read?",
+}
+# Ends any sequence that was begun, printing, and what holds drawing back; UTF-8, without which bytes of our
 # characters would be controls (0x9b); plain text, the usual characters, the whole screen scrolls, a cursor;
 # text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around; and
-# the colours of the terminal's own settings (the last is the Linux console's), or nobody might see any of
-# it.
+# the colours of the terminal's own settings (the last is the Linux console's), or the text might be
+# invisible.
 SET_RIGHT = (
     "\x18\x1b\\\x1b[4i\x1b[?2026l\x1b%G\x1b[0m\x1b(B\x0f\x1b7\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[8l"
     "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]R\x1b\\"
@@ -76,7 +80,7 @@ class _Interrupted(Exception):  # noqa: N818
 
 
 class TerminalApprover:
-    """May be used from any thread; one question stands at a time."""
+    """May be used from any thread; one question is open at a time."""
 
     name = "the person at the terminal"
     asked_at = AskedAt.TERMINAL
@@ -84,18 +88,19 @@ class TerminalApprover:
     def __init__(self, sheet: Sheet, seconds: float = SECONDS) -> None:
         self._sheet = sheet
         self.seconds = seconds
-        """How long a question stands."""
+        """How long a question stays open."""
         self.turn = Turn()
-        """Held while a question is on the terminal; who else draws there or reads its keys takes it too."""
+        """Held while a question is on the terminal; other code that draws there or reads keys takes it
+        too."""
         self.interrupt: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
         """What Ctrl-C does besides saying no."""
         self._modes = allocate_lock()
         self._restore: Callable[[], None] | None = None
-        """Gives the terminal back, while a question stands on it."""
+        """Restores the terminal's modes, while a question is open."""
         self._end_line: Callable[[], None] = lambda: None
         self._is_closed = False
         self._withdrawn: set[str] = set()
-        """Questions that nobody waits for any more, and that still stand or wait for their turn."""
+        """Questions that were withdrawn, and that are still open or wait for their turn."""
 
     def withdraw(self, question: PermissionNeeded) -> None:
         """Takes a question off the terminal. From any thread."""
@@ -125,7 +130,7 @@ class TerminalApprover:
             self._withdrawn.discard(question.request_id)
 
     def close(self) -> None:
-        """Nobody is asked any more; a question that stands ends, and the terminal is as it was before."""
+        """Asks no more questions: ends the open one, and restores the terminal's modes."""
         with self._modes:
             self._is_closed = True
             if self._restore:
@@ -163,7 +168,7 @@ class TerminalApprover:
                 left = max(1.0, deadline - time.monotonic())
                 reply = _Talk(terminal, self._sheet, question, left).reply(is_gone)
             if reply is None and not self._is_closed:
-                # Only now: who sees that it has gone may type for the command again.
+                # Only now: a person who sees that the question has gone may type for the command again.
                 is_late = question.request_id not in self._withdrawn
                 _write(terminal, "\r\n" if is_late else "it is not wanted any more\r\n")
             return self._late() if reply is None else reply
@@ -172,7 +177,7 @@ class TerminalApprover:
 
     @contextmanager
     def _keys_alone(self, terminal: int) -> Iterator[None]:
-        """Keys come one by one, unseen, Ctrl-C among them, whatever the mode was; then it is that again."""
+        """Keys come one by one, without echo, Ctrl-C among them. Restores the mode afterwards."""
         import termios
 
         before = termios.tcgetattr(terminal)
@@ -226,7 +231,7 @@ class _Talk:
         start = "\n" if self._is_dumb else SET_RIGHT + (LEAVE_WINDOW if is_alone else "") + "\r\n"
         text = start + _text(self._sheet.question(self._question, columns, rows))
         # To draw and to be quiet take a while, in which the terminal may have been given back: what is
-        # written then stands in another's lines, or in steps where those are raw.
+        # written then lands in another program's lines, or in steps where those are raw.
         if self._is_withdrawn():
             return Reply(Answer.NO)
         self._write(text)
@@ -298,7 +303,7 @@ class _Talk:
         return len(lines)
 
     def _wanted(self) -> str:
-        return PROMPTS.get(self._question.capability, "run it?")
+        return PROMPTS.get(self._question.capability, "Run it?")
 
     def _prompt(self) -> str:
         # The keys are in the lines above; here is what a narrow terminal still shows.
@@ -317,7 +322,7 @@ class _Talk:
                 shown = prompt
             piece = self._read(0.25)
             if piece == b"":
-                return "n"  # nobody is there any more
+                return "n"  # the terminal has gone
             if piece and piece.startswith(b"\x1b"):
                 self._quiet()
             elif piece and (key := single_key(piece)) is not None:

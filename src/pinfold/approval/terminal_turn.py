@@ -1,8 +1,8 @@
-"""Whose turn it is at a terminal: one question stands there at a time, whichever process puts it, and what
-commands write waits meanwhile.
+"""Turns at a terminal: one question at a time is open there, from any process, and the output of commands
+waits meanwhile.
 
 Facts: `pinfold run a | pinfold run b`, and programs that start several, are one job, and read the same keys.
-flock belongs to an open file, and whoever ends lets go of it. A job in the background is stopped when it
+flock belongs to an open file, so a process that ends releases it. A job in the background is stopped when it
 reads keys or changes modes; so it waits for its turn and does not keep it, or the job in front would wait.
 """
 
@@ -39,7 +39,7 @@ class Turn:
         self.give_up()
 
     def take(self, is_over: Callable[[], bool]) -> bool:
-        """Waits for it; False if that is over before. Whoever got it gives it up."""
+        """Waits for the turn; False if `is_over` comes first. The caller that got it releases it."""
         while not self._lock.acquire(timeout=_STEP):
             if is_over():
                 return False

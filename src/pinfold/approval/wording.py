@@ -1,7 +1,7 @@
 """A question in words: what is wanted, why, and what each answer would do; the same on every screen.
 
-INVARIANT: whatever comes from elsewhere is told in visible characters (`model.visible`). How it is drawn is
-not known here.
+INVARIANT: text from elsewhere is shown in visible characters (`model.escape_text`). This module does not
+draw.
 """
 
 import os
@@ -24,8 +24,8 @@ FOR_THE_SESSION = {
 }
 """What is asked for besides any command -> the question."""
 WANTED = {
-    "additional_readwrite_paths": "write {}, and whatever is in it",
-    "additional_readonly_paths": "read {}, and whatever is in it",
+    "additional_readwrite_paths": "write {}, and everything in it",
+    "additional_readonly_paths": "read {}, and everything in it",
     "unix_sockets": "connect to the socket {}",
     "published_ports": "open port {} to every program of this machine",
     "environment": "get the variables {}",
@@ -75,12 +75,12 @@ def headline(question: PermissionNeeded, short: Short) -> str:
         case Capability.READ:
             return f"read {visible(short(question.path))}"
         case Capability.BYPASS:
-            return "run this without the fence: it may read, change and send whatever you can"
+            return "run this without the sandbox: it may read, change and send everything that you can"
         case Capability.WIDEN if question.operation:
             return FOR_THE_SESSION[question.operation].format(visible(short(question.path)))
         case Capability.WIDEN:
             return "run this with more than your own policy gives"
-    return "run this inside the fence" if question.decision.sandboxed else "run this outside of the fence"
+    return "run this in the sandbox" if question.decision.sandboxed else "run this outside the sandbox"
 
 
 def _deed(question: PermissionNeeded) -> str:
@@ -105,7 +105,7 @@ def reasons(question: PermissionNeeded) -> list[Reason]:
 
 
 def circumstances(question: PermissionNeeded, short: Short) -> list[tuple[str, str]]:
-    """Who wants it, and where."""
+    """Which command wants it, and where."""
     told = []
     if question.capability in RUNNING:
         told.append(("wanted by", visible(question.command)))

@@ -41,7 +41,7 @@ class Diagnosis(Struct, frozen=True):
     machine: Machine
     layer_reports: tuple[LayerReport, ...]
     enforcement: Enforcement
-    """Of the policy in force; of the shipped one where settings cannot be read, or ask for no fence."""
+    """Of the policy in force; of the shipped one if settings cannot be read, or ask for no sandbox."""
     narrower: str
     """A command that opens namespaces to this Python alone; empty where that is not the trouble."""
 
@@ -99,7 +99,7 @@ def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
 
 
 def _processes() -> Iterator[LayerReport]:
-    """Where the user's programs leave none, no pen can be built, whatever the layers say."""
+    """If the user's programs leave none, no pen can be built, even with every layer available."""
     from pinfold.sandbox.linux.limits import process_count
 
     if (found := process_count()) is None:
@@ -153,7 +153,7 @@ def _settings(trouble: str) -> LayerReport:
 def _state(directory: str, home: str) -> LayerReport:
     """Runs are journaled before they begin, so without this directory nothing runs.
 
-    Nobody is told to take a directory over that is not in their home: it may be the system's.
+    The remedy is given only for directories in the home: another may be the system's.
     """
     there = directory
     while not os.path.lexists(there):

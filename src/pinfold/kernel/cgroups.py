@@ -1,12 +1,14 @@
-"""cgroup v2: where a group of ours may be made, and what it is told.
+"""cgroup v2: where a group of ours may be made, and its settings.
 
 Facts (Documentation/admin-guide/cgroup-v2.rst, cgroups(7)):
 - A group has the controllers that its parent lists in `cgroup.subtree_control`. A group with processes of
   its own cannot list memory or pids there, unless it is the root of the hierarchy: so the place for a group
   is seldom our own, and mostly one further up.
-- Whoever may write a directory and its `cgroup.procs` may make groups in it. Moving a process asks to write
-  `cgroup.procs` of the nearest group above both its old and its new one: in what was delegated, that is ours.
-- Where the namespace is the boundary of delegation (`nsdelegate`), a process inside moves nobody across it.
+- A process that may write a directory and its `cgroup.procs` may make groups in it. Moving a process asks to
+  write `cgroup.procs` of the nearest group above both its old and its new one: in what was delegated, that is
+  ours.
+- Where the namespace is the boundary of delegation (`nsdelegate`), a process inside moves no process across
+  it.
 - `memory.max` counts the pages of tmpfs files too. Where swap is not counted there is no `memory.swap.max`.
 - A group can be removed when no living process is in it; a process that has died leaves it at once.
 - Hybrid machines have version 2 at /sys/fs/cgroup/unified, mostly without any controller: those are bound to
@@ -92,7 +94,7 @@ def add(path: str, pid: int) -> None:
 
 
 def remove(path: str) -> bool:
-    """Removes a group in which nobody lives; False if somebody does."""
+    """Removes a group without processes; False if it has some."""
     try:
         os.rmdir(path)
     except FileNotFoundError:

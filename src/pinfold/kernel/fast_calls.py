@@ -1,12 +1,12 @@
 """The few calls that a warden makes for every call it answers, as cheaply as ctypes allows.
 
-They fail with a negative number, the errno where somebody asks, instead of an exception, and take what was
+They return a negative number instead of raising (some the errno), and take buffers that were
 prepared once. One thread at a time: the buffers are shared. What a program can keep waiting, by locks of its
 memory or of a directory, gives up the GIL, so that other threads of the warden go on.
 
 Facts (process_vm_readv(2), openat2(2), sched_setaffinity(2); ctypes of Python 3.11, measured):
 - process_vm_readv of a range that runs into an unmapped page reads what lies before it.
-- To give up the GIL costs 0.1 us where nobody else wants it.
+- To give up the GIL costs 0.1 us if no other thread wants it.
 - A call without argtypes costs 0.3 us, with four of them 0.7, and one whose arguments are wrapped each time
   3. Without, a number is passed as an int, bytes and arrays as a pointer: no address can be a number.
 - sched_getaffinity tells a mask as long as the kernel's own, always the same, and is EINVAL if given less

@@ -36,7 +36,7 @@ RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 
 _STATX_BTIME = 0x800
-_STATX = struct.Struct("=I76xQI")  # the mask of what is told, and stx_btime
+_STATX = struct.Struct("=I76xQI")  # the mask of filled fields, and stx_btime
 
 _TRIES = 32
 

@@ -1,8 +1,8 @@
 """Watching inodes for what happens to them and in them: inotify.
 
 Facts about inotify (inotify(7), fs/attr.c):
-- A watch is on the inode, whatever mount or descriptor it is changed by.
-- The event of a chmod is queued while the inode is locked: whoever has held that lock afterwards finds it.
+- A watch is on the inode, and sees changes by any mount or descriptor.
+- The event of a chmod is queued while the inode is locked: a later holder of that lock finds it.
 - An event that equals the last one in the queue is not queued again; events about what lies in a watched
   directory carry a name, those about itself none.
 - The same inode watched again is one watch. A user has some thousands of them, and 128 queues.

@@ -7,7 +7,7 @@ Facts about mounts (mount(2), mount_setattr(2), open_tree(2), fsopen(2), pivot_r
   changes only what it names, and AT_RECURSIVE covers a whole tree (5.12).
 - How times of reading are told is one of several: to set it, the field must be named as cleared.
 - open_tree(OPEN_TREE_CLONE) makes a detached copy; it lives by its descriptor until move_mount puts it
-  somewhere, and goes with the descriptor if nobody does (5.2).
+  somewhere, and goes with the descriptor otherwise (5.2).
 - pivot_root(".", ".") stacks the old root on the new one, and umount2(".", MNT_DETACH) takes it off.
 - The ids of a detached mount can be mapped as a user namespace does (MOUNT_ATTR_IDMAP, 5.12), by root of the
   machine, where the file system supports it. Files of an id outside the map appear as the overflow id's.

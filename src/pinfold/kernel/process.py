@@ -118,14 +118,14 @@ Pace = tuple[int, int, set[int], int]
 
 
 def pace_of(pid: int) -> Pace:
-    """Anybody of its uid may change these, and without privileges nobody changes them back."""
+    """Any process of its uid may change these, and none can change them back without privileges."""
     disk = system_call("ioprio_get", _IOPRIO_WHO_PROCESS, pid)
     return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid), os.sched_getaffinity(pid), disk
 
 
 _CLOCK_MONOTONIC, _SIGEV_THREAD_ID = 1, 4
 _EVENT = struct.Struct("@Piii44x")
-"""struct sigevent: value, signal, how it is told, and to which thread."""
+"""struct sigevent: value, signal, kind of notification, and to which thread."""
 _SPEC = struct.Struct("@4l")
 """struct itimerspec: from then on each, and first after; seconds and nanoseconds."""
 _syscall = ctypes.CFUNCTYPE(
@@ -134,7 +134,7 @@ _syscall = ctypes.CFUNCTYPE(
 
 
 class Alarm:
-    """Of the thread that makes it; stands within `with`. Raises OSError if there are too many.
+    """A timer for the thread that makes it, armed within `with`. Raises OSError if there are too many.
 
     Preconditions: the process handles the signal, and the thread does not block it.
     """

@@ -6,8 +6,8 @@ Facts about seccomp (seccomp(2), seccomp_unotify(2), Documentation/userspace-api
 - Of all filters of a process one may have a listener: a second is EBUSY.
 - RECV wants a zeroed buffer. ENOENT from RECV, SEND, ADDFD: the caller is gone, or was interrupted and
   will not see the answer.
-- notif.pid is a **thread** id in the listener's pid namespace, 0 if it has none there. Whatever was read of
-  that process belongs to the call only if the id is still valid afterwards.
+- notif.pid is a **thread** id in the listener's pid namespace, 0 if it has none there. Data that was read
+  from that process belongs to the call only if the id is still valid afterwards.
 - Without WAIT_KILLABLE_RECV (5.19) any handled signal interrupts a call that waits, and it is then made a
   second time. With it, only a fatal one does once the call was received; before that, any still does.
 - ADDFD (5.9) puts a descriptor into the caller, which waits on: its number there is what the ioctl returns.
@@ -141,7 +141,7 @@ def receive(listener: int) -> Notification | None:
 
 
 def respond(listener: int, id_: int, *, value: int = 0, error: int = 0) -> bool:
-    """Answers a call: with a value, or with an errno. False if nobody waits for it any more."""
+    """Answers a call: with a value, or with an errno. False if its caller does not wait any more."""
     return _answered(listener, _SEND, _RESPONSE.pack(id_, 0 if error else value, -error, 0))
 
 
@@ -169,7 +169,7 @@ def _answered(listener: int, request: int, data: bytes) -> bool:
 def put_descriptor(listener: int, id_: int, source: int, *, close_on_exec: bool) -> int | None:
     """Puts a copy of our descriptor into a caller, which waits on for its answer: the copy's number there.
 
-    None if nobody waits any more.
+    None if the caller does not wait any more.
     """
     request = bytearray(_ADDFD.pack(id_, 0, source, 0, _CLOEXEC if close_on_exec else 0))
     while True:

@@ -7,7 +7,7 @@ Facts (unix(7), proc(5), socket(7)):
   socket takes.
 
 Facts about sock_diag(7) (linux/inet_diag.h; tried on 6.18):
-- A netlink socket asks about the namespace that it was made in, in whatever process. It needs no capability.
+- A netlink socket asks about the namespace that it was made in, from any process. It needs no capability.
 - `INET_DIAG_SKMEMINFO` has the memory that buffers really take, which may be a hundred times their content.
 - A socket that no program holds has no inode: no program has accepted it yet, or it was closed and still has
   something to send, or waits for the other side's end. One that only remembers ports (TIME_WAIT) has a timer

@@ -12,11 +12,11 @@ Facts about these calls (connect(2), bind(2), unix(7), net/unix/af_unix.c, net/i
 - Each bind of a path makes a new inode, so no two sockets share one; a socket holds its inode until closed.
 - SIOCUNIXFILE (4.12) opens the inode that a socket is bound to, O_PATH and close-on-exec, by no name; it asks
   for CAP_NET_ADMIN over the socket's network namespace. ENOENT: the socket is bound to no path.
-- connect of a datagram socket to a path tells, without a word to the other side, what is there: EPROTOTYPE is
-  a stream or seqpacket, ECONNREFUSED is nobody.
+- connect of a datagram socket to a path shows, without a message to the other side, what is there: EPROTOTYPE
+  is a stream or seqpacket, ECONNREFUSED is no socket.
 
-Both calls answer an errno, 0 if all went well: they are made for others, who get that very number. Python's
-own would parse the address, and would wait on after a signal.
+Both calls return an errno, 0 if all went well: they are made for a caller that gets that very number.
+Python's own would parse the address, and would wait on after a signal.
 """
 
 import ctypes

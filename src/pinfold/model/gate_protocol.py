@@ -50,7 +50,7 @@ class GateAnswer(NamedTuple):
     number: int
     errno: int = 0
     host: str = ""
-    """The host name that the address stands for."""
+    """The host name of the placeholder address."""
     rule: str = ""
     answered: str = ""
     """The approver that said no, if a person was asked."""

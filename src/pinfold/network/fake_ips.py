@@ -33,7 +33,7 @@ class FakeAddresses:
         self._names: dict[str, str] = {}
 
     def address_of(self, name: str, now: float) -> str | None:
-        """The address that stands for a canonical name from now on; None if there is none left."""
+        """The placeholder address of a canonical name from now on; None if there is none left."""
         if name not in self._addresses:
             address = self._free(now)
             if address is None:
@@ -43,7 +43,7 @@ class FakeAddresses:
         return self._addresses[name]
 
     def use(self, address: str, now: float) -> str | None:
-        """The name that is connected to by an address; None if it stands for none."""
+        """The name to connect to for an address; None if it is no placeholder."""
         name = self.name_of(address)
         if name is not None:
             self._asked.pop(name, None)
@@ -51,7 +51,7 @@ class FakeAddresses:
         return name
 
     def name_of(self, address: str) -> str | None:
-        """The name that an address stands for; None if it stands for none."""
+        """The name of a placeholder address; None if it is no placeholder."""
         return self._names.get(address)
 
     def __len__(self) -> int:

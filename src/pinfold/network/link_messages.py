@@ -60,7 +60,7 @@ def ruling_to(ruling: HostDecision) -> Message:
 
 
 def ruling_from(message: Message) -> HostDecision:
-    """Whatever is not plainly a yes or a question is a no."""
+    """A message that is not plainly a yes or a question is a no."""
     verdict = message.get("verdict")
     return HostDecision(
         Verdict(verdict) if verdict in set(Verdict) else Verdict.DENY,

@@ -88,7 +88,7 @@ class Line:
         self._send({"withdraw_face": face})
 
     def forget(self) -> None:
-        """What the rules say has changed. Whoever connects after this is decided about anew."""
+        """The rules have changed: the gate asks anew about each later connection."""
         self._send({"forget": True})
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Line:
         not for long, if it goes on and on."""
         self._hear_all()
         if self._asking:
-            # Whoever waits for an answer may be gone, and the gate not have seen it yet.
+            # The program that waits for an answer may have ended, and the gate not have seen it yet.
             number = next(self._numbers)
             caught_up = self._catching_up[number] = threading.Event()
             self._send({"catch_up": tag, "number": number})
@@ -183,7 +183,7 @@ class Line:
     def _reach_in(self, number: int, port: int) -> None:
         try:
             sockets = [self._reach(port)] if self._reach else []
-        except Exception:  # noqa: BLE001  (whatever it was, nobody is led in)
+        except Exception:  # noqa: BLE001  (after any failure no client is led in)
             sockets = []
         self._send({"reached": port, "number": number}, sockets)
         for sock in sockets:

@@ -69,7 +69,7 @@ def mapping_of(files: Mapping[str, Sequence[tuple[str, str]]]) -> IgnoreMapping:
 def naming(paths: Iterable[str]) -> IgnoreMapping:
     """The mapping that ignores these absolute paths.
 
-    A byte that is of no character stands for any, since a policy is text: a doubt hides.
+    A byte that is of no character matches any, since a policy is text: a doubt hides.
     """
     patterns = tuple("".join(map(_literal, path)) for path in paths)
     return {NAMED: patterns} if patterns else {}
@@ -99,8 +99,8 @@ def _layers(mapping: IgnoreMapping) -> list[IgnoreMapping]:
 def _joined(layers: Iterable[IgnoreMapping]) -> IgnoreMapping:
     """One mapping of many layers.
 
-    A pattern that nothing can take back stands for itself, so all such go into one layer, as sets. What
-    is left are groups with a `!`: each is kept whole, in the first layer where it meets no other.
+    A pattern that no later `!` takes back is independent, so all such go into one layer, as sets. The rest
+    are groups with a `!`: each is kept whole, in the first layer where it meets no other.
     """
     plain: dict[str, set[str]] = {}
     groups: set[tuple[tuple[str, tuple[str, ...]], ...]] = set()

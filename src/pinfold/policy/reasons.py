@@ -193,10 +193,10 @@ def not_covered(context: CommandContext, step: StepCode) -> Iterator[Reason]:
 def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, Span, str]:
     """Why a part is not covered, which place shows it, and what would help."""
     written = [r for r in part.redirections if r.writes and not is_sink(r.target)]
-    fence = "turn the sandbox on, or answer the question" if not fenced else "answer the question"
+    otherwise = "turn the sandbox on, or answer the question" if not fenced else "answer the question"
     if helpers:
         message = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
-        return message, part.span, fence
+        return message, part.span, otherwise
     if part.hazards:
         hazard = part.hazards[0]
         return (
@@ -206,9 +206,9 @@ def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, 
         )
     if written:
         message = f"it writes `{written[0].target.source}`, which no command rule covers"
-        return message, written[0].span, fence
+        return message, written[0].span, otherwise
     name = part.program or part.text
-    return f"`{name}` is not on the allowlist", part.span, f"add it to `commands.allow`, or {fence}"
+    return f"`{name}` is not on the allowlist", part.span, f"add it to `commands.allow`, or {otherwise}"
 
 
 def describe_refusal(decision: Decision) -> str:

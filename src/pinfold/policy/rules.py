@@ -20,8 +20,9 @@ SYSTEM_DIRECTORIES = frozenset(
     {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
 )
 
-# What may stand before a command in a text for a shell, or around such a text in one for something else.
-# This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
+# What may come before a command in a text for a shell, or around such a text in one for something else.
+# This is no parser: it does not find a command behind `env`, or with quotes in it. Only the sandbox holds
+# that.
 BEFORE_A_COMMAND = r"""(?:\(shell\s|[;&|(){}`'"\n=!])+"""
 # In a file that is fed to a program: after a key of YAML, too, and before the recipes of make.
 BEFORE_A_COMMAND_IN_A_FILE = r"""(?:\(shell\s|:\s|(?:^|(?<=\n))[ \t]*[-@+]+|[;&|(){}`'"\n=!])+"""
@@ -52,7 +53,7 @@ def _says(shape: Shape, command: Command) -> RuleMatch:
 
 def _match(shape: Shape, command: Command) -> RuleMatch:
     if _begins(_literals(command), shape.words):
-        return RuleMatch.YES  # word by word, whatever else may be known of them
+        return RuleMatch.YES  # word by word
     match = RuleMatch.NO
     if shape.program == command.program:
         match = min(_flags_match(shape, command), operands_match(shape, command), key=_value)
@@ -62,7 +63,7 @@ def _match(shape: Shape, command: Command) -> RuleMatch:
 
 
 def may_be_told(shape: Shape, command: Command) -> bool:
-    """Whether a command may run what the rule speaks of because that stands in its words or variables."""
+    """Whether a command may run a program that the rule names, because its words or variables contain it."""
     return any(
         each.program != command.program and (_may_wrap(each, command) or _may_obey(each, command))
         for each in (shape, *shape.also)
@@ -113,7 +114,7 @@ def _place_of(operand: Word, command: Command) -> int | None:
 
 
 def _may_hold(shape: Shape, word: Word, before: str = BEFORE_A_COMMAND) -> bool:
-    """Whether what the rule speaks of stands in this one word, for something that takes it for a text."""
+    """Whether this one word, read as a text to run, contains a command that the rule matches."""
     return any(
         _may_start(shape, words, tuple(word.source for word in words), 0)
         for words in _commands_in(word, shape.program, before)
@@ -223,7 +224,7 @@ def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
 
 
 def _accepts(shape: Shape, hazard: Hazard) -> bool:
-    """Whether the rule itself names what makes the command hazardous, in whatever spelling."""
+    """Whether the rule itself names what makes the command hazardous, in any spelling."""
     return bool(hazard.option) and hazard.option in (*shape.words, *shape.flags)
 
 

@@ -26,14 +26,14 @@ NOT_GRANTABLE = "this cannot be granted"
 
 class NameReach(StrEnum):
     ANY = "any"
-    """Wherever it stands in a root."""
+    """At any depth in a root."""
     TOP = "top"
     """Only directly in a root."""
 
 
 class Grantable(StrEnum):
     NEVER = "never"
-    """Nobody may let it through."""
+    """No person may allow it."""
     PERSON = "person"
 
 
@@ -69,7 +69,7 @@ def protected_by(
 
 
 def is_used_by_pinfold(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
-    """Whether a rule stands for something of `own`: what pinfold itself obeys, runs or remembers."""
+    """Whether a rule covers a path of `own`: what pinfold itself obeys, runs or remembers."""
     return rule.startswith("/") and is_covered(rule, own())
 
 

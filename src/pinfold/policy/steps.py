@@ -31,11 +31,11 @@ Reasons = tuple[Reason, ...]
 SILENT: Reasons = ()
 
 
-# What is refused, whoever asks.
+# What is denied for every caller.
 
 
 def nul(context: CommandContext) -> Reasons:
-    """No program can be given a NUL character, so a line that has one is meant for somebody's parser."""
+    """No program can be given a NUL character, so a line that has one is meant to mislead a parser."""
     places = {"line": context.request.command, "working directory": context.request.cwd or ""}
     return tuple(
         Reason(
@@ -65,7 +65,7 @@ def denied(context: CommandContext) -> Reasons:
 
 
 def no_fence(context: CommandContext) -> Reasons:
-    """Where the fence cannot be held, by this machine or by whoever asks, nothing runs as if it were."""
+    """If this machine or the caller cannot make a sandbox, nothing runs as if there were one."""
     accepted = context.settings.sandbox.if_unavailable
     if not context.wants_sandbox or not context.facts.sandbox_trouble or accepted is IfUnavailable.RUN:
         return SILENT
@@ -85,11 +85,11 @@ def no_fence(context: CommandContext) -> Reasons:
     )
 
 
-# What a person must see, whatever the rules say.
+# What a person must see under any rules.
 
 
 def too_long(context: CommandContext) -> Reasons:
-    """A line nobody would read is not judged by us either."""
+    """A line too long for a person to read is not judged by us either."""
     length = len(context.request.command)
     if length <= LONGEST_LINE:
         return SILENT
@@ -123,7 +123,7 @@ def _told(target: str, facts: Facts) -> str:
 
 
 def bypass(context: CommandContext) -> Reasons:
-    """Leaving the fence is a question of its own, which no command rule answers."""
+    """Leaving the sandbox is a question of its own, which no command rule answers."""
     if not (context.sandbox_is_on and context.bypass_is_open):
         return SILENT
     message = "the request asks to run without the sandbox"
@@ -178,7 +178,7 @@ def changes_pinfold(context: CommandContext) -> Reasons:
 
 
 def superuser(context: CommandContext) -> Reasons:
-    """Running everything as root without a fence, unless really inside one already."""
+    """Asks about everything as root without a sandbox, unless really inside one already."""
     unheld = context.facts.is_superuser and not context.is_sandboxed and not context.facts.inside_sandbox
     if not (unheld and context.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
@@ -206,7 +206,7 @@ def asked_by_hook(context: CommandContext) -> Reasons:
 
 
 def unparsed(context: CommandContext) -> Reasons:
-    """What could not be read is held by the fence, or asked about; rules cannot speak of it."""
+    """A line that cannot be parsed runs in the sandbox, or is asked about; rules cannot match it."""
     if not context.script.problem:
         return SILENT
     return (
@@ -295,7 +295,7 @@ def elevation(context: CommandContext) -> Reasons:
 
 
 def _unknown_outside(context: CommandContext, step: StepCode, message: str) -> Reasons:
-    """Outside of the fence, what may be anything may be this."""
+    """Outside the sandbox, a command that may be anything may be this."""
     if context.is_sandboxed:
         return SILENT
     remedy = "write out the command to run"
@@ -306,17 +306,17 @@ def _unknown_outside(context: CommandContext, step: StepCode, message: str) -> R
 
 
 def unfenced_files(context: CommandContext) -> Reasons:
-    """Outside of the fence, nothing else protects dotfiles, hidden files and what lies elsewhere."""
+    """Outside the sandbox, nothing else protects dotfiles, hidden files and paths outside the project."""
     if context.is_sandboxed:
         return SILENT
-    # Imported here: inside the fence, the usual context, none of it is needed.
+    # Imported here: in the sandbox, the usual context, none of it is needed.
     from pinfold.policy.unsandboxed_checks import file_protections
 
     return tuple(file_protections(context))
 
 
 def empty_allowlist(context: CommandContext) -> Reasons:
-    """Without a fence and without an allowlist there is nothing to go by."""
+    """Without a sandbox and without an allowlist there is nothing to decide by."""
     if context.is_sandboxed or context.settings.commands.allow:
         return SILENT
     message = "it would run outside the sandbox, and your allowlist is empty"
@@ -347,7 +347,7 @@ def covered(context: CommandContext) -> Reasons:
 
 
 def fenced(context: CommandContext) -> Reasons:
-    """Inside the fence the kernel holds the line, so there is nothing to ask."""
+    """In the sandbox the kernel enforces the policy, so there is nothing to ask."""
     if not (context.is_sandboxed and context.runs_freely):
         return SILENT
     message = "it runs in the sandbox"

@@ -1,6 +1,6 @@
-"""What a command that runs outside of the fence would touch, judged by name.
+"""What a command that runs outside the sandbox would touch, judged by name.
 
-Inside the fence none of this is asked: there the kernel knows the paths, and here we only guess them
+In the sandbox none of this is asked: there the kernel knows the paths, and here we only guess them
 from words. So every doubt is a reason to ask.
 """
 
@@ -124,7 +124,7 @@ def _git_objection(path: str, facts: Facts) -> str | None:
 
 
 def _git_directory_around(path: str, facts: Facts) -> str | None:
-    """The directory of git's own that a path lies in, by whatever name; none if a working tree is between."""
+    """The git directory that a path lies in, under any name; none if a working tree is between."""
     roots = writable_roots(facts)
     below = path
     while is_covered(above := dirname(below), roots) and above != below:
@@ -165,7 +165,7 @@ def _reads(part: Command, directories: Directories, facts: Facts) -> Iterator[Re
 
 
 def _hidden_behind_links(path: str, facts: Facts) -> str | None:
-    """What a program reads that follows all links in a directory, if somebody should see that."""
+    """A hidden path that a program would read which follows all links in a directory, if there is one."""
     if not facts.files.is_directory(path):
         return None
     ends = facts.files.links_below(path)
@@ -195,7 +195,7 @@ def hides_something_below(path: str, facts: Facts) -> str | None:
 
 
 def _pushes(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
-    """A push into a repository of this machine runs the hooks that lie there, whoever has put them there."""
+    """A push into a repository of this machine runs the hooks there, even hooks that a command has made."""
     for word in part.operands[1:2]:
         paths = real_paths(_plain_path(word), directories, facts)
         if paths is None:
@@ -213,7 +213,7 @@ def _plain_path(word: Word) -> Word:
 
 
 def _mentions(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
-    """A hidden path named anywhere in a command, in whatever option or form (`@f`, `--x=f`, `rev:f`)."""
+    """A hidden path named anywhere in a command, in any option or form (`@f`, `--x=f`, `rev:f`)."""
     if Trait.TEXT_ONLY in part.traits or directories is None:
         return
     # What braces make has one source.

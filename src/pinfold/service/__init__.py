@@ -2,6 +2,6 @@
 
 `messages` is what may be said, `lines` carries it, `connection` answers one client, by `calls`, and
 `listener` waits for many. It decides nothing: every request becomes a session's own, with the same decisions,
-questions and journal as the library's. docs/service.md is for whoever writes a client; `client` is one, and
-what it has opened is in `remote`.
+questions and journal as the library's. docs/service.md is for authors of clients; `client` is one, and
+`remote_session` has what it opens.
 """

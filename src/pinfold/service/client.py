@@ -212,7 +212,7 @@ class Client:
         try:
             for line in self._lines:
                 self._take(msgspec.json.decode(line))
-        except Exception:  # noqa: BLE001, S110  (whatever came was no service's: it is over)
+        except Exception:  # noqa: BLE001, S110  (what came was no service's: the connection is over)
             pass
         with self._lock:
             self._is_over = True

@@ -95,7 +95,7 @@ class Connection:
             if isinstance(result, StartedCall):
                 begun, result = result, result.answer
             line = said.result_line(id, result)
-        except BaseException as error:  # noqa: BLE001  (whatever it was, the client is told)
+        except BaseException as error:  # noqa: BLE001  (the client gets every error as an answer)
             line = said.fault_line(id, said.fault_of(error))
         self._say(id, line)
         if begun is not None:

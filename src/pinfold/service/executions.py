@@ -83,7 +83,7 @@ class ServiceExecution:
         }
 
     def tell(self, tell: Tell) -> None:
-        """Its events, to the end. Whoever has gone ends it."""
+        """Sends its events, to the end. A client that has gone ends the command."""
         assert self._execution is not None  # noqa: S101  (`start` was called)
         about = {"sessionId": self.asked.session_id, "executionId": self.id}
         text = {stream: self._teller() for stream in Stream}

@@ -1,9 +1,9 @@
 """Lines in and lines out, over a socket or a pair of descriptors.
 
 Facts that shape it:
-- A write that finds no room waits in the kernel. That is all the back-pressure there is: whoever writes for a
-  client that does not read waits, and with them the command whose output it is. Nothing is gathered here.
-- A write to somebody who has gone is EPIPE (Python ignores SIGPIPE); one that waits when they go is too.
+- A write that finds no room waits in the kernel. That is all the back-pressure there is: a thread that writes
+  to a client which does not read waits, and so does the command whose output it is. Nothing is gathered here.
+- A write to a client that has gone is EPIPE (Python ignores SIGPIPE), also if it goes during the write.
 """
 
 import os
@@ -51,7 +51,7 @@ class LineStream:
             return b""
 
     def write(self, line: bytes) -> bool:
-        """False if nobody is there any more."""
+        """Sends a line; False if the other side has gone."""
         with self._turn:
             rest = memoryview(line)
             while rest and not self._is_gone:
@@ -62,7 +62,7 @@ class LineStream:
             return not self._is_gone
 
     def hang_up(self) -> None:
-        """Wakes whoever waits in a write, and the reader; a pipe's other end does that by itself."""
+        """Wakes threads that wait in a write, and the reader; a pipe's other end does that by itself."""
         self._is_gone = True
         if self._socket is not None:
             with suppress(OSError):

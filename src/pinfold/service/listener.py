@@ -1,10 +1,10 @@
 """Waits for clients on a unix socket.
 
 Facts that shape it (unix(7)):
-- Nobody can connect before `listen`: the socket's mode is set between it and `bind`.
+- No client can connect before `listen`: the socket's mode is set between it and `bind`.
 - A path has at most 107 bytes.
 
-Who connects must be the same user, and must prove to know the token (`proof`): a program in a pen is the same
+A client must be the same user, and must prove to know the token (`proof`): a program in a pen is the same
 user too, and cannot read the token, since it lies in the state directory, which every pen hides.
 """
 
@@ -86,7 +86,7 @@ class ServiceListener:
         os.chmod(self.path, 0o600)
 
     def _remove_dead(self) -> None:
-        """A socket that nobody listens on any more is in the way; anything else stays."""
+        """Removes a socket that no process listens on any more; anything else stays."""
         # A file that is no socket refuses a connection too.
         if not stat.S_ISSOCK(os.lstat(self.path).st_mode):
             raise PinfoldError(f"{self.path}: something else than a socket is there")
@@ -108,7 +108,7 @@ class ServiceListener:
             except OSError as error:
                 if error.errno in FOR_GOOD:
                     return
-                sleep(SOON)  # no descriptor is free at the moment: whoever has some may let go of them
+                sleep(SOON)  # no descriptor is free at the moment; one may be soon
                 continue
             try:
                 Thread(target=self._attend, args=(client,), name="pinfold-client", daemon=True).start()
@@ -133,7 +133,7 @@ class ServiceListener:
                 self._room.release()
 
     def close(self) -> None:
-        """Nobody is let in any more, and every client's sessions end."""
+        """Accepts no more clients, and ends every client's sessions."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

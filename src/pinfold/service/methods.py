@@ -38,7 +38,7 @@ class Service:
         token: str = "",
         others: "Sequence[Approver]" = (),
     ) -> None:
-        """`others` are asked where a client asks nobody."""
+        """`others` are asked if the client cannot ask a person."""
         self.settings, self.cwd, self.overrides = settings, cwd, dict(overrides or {})
         self.environ = environ
         self.sandbox_supported = sandbox_supported
@@ -187,7 +187,7 @@ class ClientCalls:
         def tell() -> None:
             try:
                 executing.tell(self._tell)
-            except Exception as error:  # noqa: BLE001  (the pen broke, or is ours to mend: the client is told)
+            except Exception as error:  # noqa: BLE001  (the pen broke, or pinfold has a bug: the client learns it)
                 about = {"sessionId": session.id, "executionId": executing.id}
                 failed = said.fault_of(error).data
                 self._tell("exit", {**about, "code": None, "signal": None, "error": failed})

@@ -13,7 +13,7 @@ from pinfold.service.messages import INVALID_PARAMS, Fault
 from pinfold.session.serialize import question_as_plain
 
 Tell = Callable[[str, dict[str, Any]], bool]
-"""Sends an event; False if nobody is there."""
+"""Sends an event; False if the client has gone."""
 
 
 class _PendingQuestion:
@@ -68,8 +68,8 @@ class ClientApprover:
         asked.settled.set()
 
     def withdraw(self, question: PermissionNeeded) -> None:
-        """Nobody waits for its answer any more: the program that wanted it has ended, for instance."""
-        self.withdraw_all(lambda other: other.request_id == question.request_id, "nobody waits for it")
+        """Closes a question without an answer: the program that wanted it has ended, for instance."""
+        self.withdraw_all(lambda other: other.request_id == question.request_id, "its command does not wait")
 
     def withdraw_all(self, is_of: Callable[[PermissionNeeded], bool], why: str) -> None:
         """Those questions are answered with no."""

@@ -1,7 +1,7 @@
 """A session and its commands that live in the service, as a client holds them.
 
-What is read for a command waits, a few pieces at a time, until `events` or `wait` takes it: one that nobody
-takes from holds up the others of its client.
+Output of a command waits, a few pieces at a time, until `events` or `wait` takes it: a command whose output
+is not taken holds up the others of its client.
 """
 
 import os
@@ -102,7 +102,7 @@ class RemoteSession:
         return answer
 
     def cancel(self) -> None:
-        """Ends whatever it runs."""
+        """Ends everything that it runs."""
         self.call("cancel")
 
     def add_project(self, path: str) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class RemoteSession:
 class RemoteExecution:
     """A command under way. Take its `events` as they come, once, or `wait` for all of it.
 
-    Output that `events` gave is kept by whoever took it: `wait` tells only how the command ended then.
+    `wait` does not repeat output that `events` gave: it then says only how the command ended.
     """
 
     def __init__(self, session: RemoteSession, id: str, *, is_base64: bool = False) -> None:
@@ -172,7 +172,7 @@ class RemoteExecution:
             self._session.forget(self)
 
     def lost(self) -> None:
-        """Nothing comes any more; whoever waits is woken as soon as there is room."""
+        """The connection is lost: wakes the waiting thread as soon as there is room."""
         threading.Thread(target=self._come.put, args=(None,), daemon=True).start()
 
     def events(self) -> Iterator[RemoteEvent]:
@@ -197,7 +197,7 @@ class RemoteExecution:
                 if event.name in self._written:
                     self._written[event.name].append(event.params["data"])
         if (end := self._end) is None:
-            raise PinfoldError("somebody else follows this command, and it has not ended")
+            raise PinfoldError("another caller is reading this command's output, and it has not finished")
         if error := end.get("error"):
             raise ServiceError(0, error["message"], error)
         return RemoteResult(

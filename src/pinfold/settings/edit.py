@@ -122,7 +122,7 @@ def _with_element(text: str, places: TomlPositions, path: Path, count: int, elem
     comma = _comma(tail)
     if comma is None:
         return f"{head},{between}{element}{text[last.end :]}"
-    # A trailing comma stands: the new element goes behind it, and behind a comment on that line.
+    # A trailing comma stays: the new element goes behind it, and behind a comment on that line.
     at = last.end + comma + 1
     rest = text[at : _line_end(text, at)].lstrip()
     if "\n" in between and (not rest or rest.startswith("#")):

@@ -2,7 +2,7 @@
 
 The only module here that opens files. It never waits (a fifo in place of a file), never reads more than
 `LARGEST`, and never follows a project's link out of the project: an error excerpt would otherwise
-show an agent a line of whatever the link leads to.
+show an agent a line of the file that the link leads to.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
 def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
     """The text of the file, None where there is none.
 
-    `root`: the project it must lie in. `owned`: it must be root's own and writable by nobody else.
+    `root`: the project it must lie in. `owned`: it must belong to root, and no other user may write it.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -162,7 +162,7 @@ def _decoded(path: str, data: bytes) -> str:
 
 
 def _require_owned(path: str, facts: os.stat_result) -> None:
-    """Preconditions: `path` is the administrator's. Whoever else can write it would be the administrator."""
+    """Preconditions: `path` is the administrator's. Another user who can write it would be one too."""
     if facts.st_uid != 0:
         raise _trouble(path, "does not belong to root", f"sudo chown root {path}")
     if facts.st_mode & 0o022:

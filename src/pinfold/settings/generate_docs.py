@@ -200,7 +200,7 @@ def _of_key(key: Key) -> dict[str, Any]:
 
 
 def note(key: Key) -> str:
-    """Who may write the key, where that is not everybody."""
+    """Which layers may write the key, if not all may."""
     if key.written_by is WrittenBy.MANAGED:
         return " Managed files only."
     if key.written_by is WrittenBy.TRUSTED:

@@ -77,7 +77,7 @@ PROJECT_LAYERS = ("project-local", "project")
 
 class Key(Struct, frozen=True):
     name: str
-    """`section.key`, or the bare key where it stands at the top."""
+    """`section.key`, or the bare key for one at the top level."""
     kind: ValueKind
     narrows: Direction
     default: object

@@ -2,8 +2,8 @@
 
 `current` costs a few `stat` calls. An edit counts from the next call on, the administrator's too. Of a file
 that breaks the last good contents stay in force, never none: a half-written file must not open anything.
-The other files count as they are now, so nobody can hold off the administrator's new rules with a file
-of their own. Each trouble is reported once.
+The other files count as they are now, so a broken user file cannot hold off the administrator's new rules.
+Each error is reported once.
 """
 
 import os

@@ -5,8 +5,8 @@ The key table (`keys`) drives the merge.
 INVARIANT (administrator_only_narrows): for a scalar that managed sets, the value in force never ranks
 above managed's; a GRANT list that managed sets is exactly managed's; where a managed file insists on the
 sandbox, no value of a lower layer lets a command run without one.
-INVARIANT (project_cannot_widen): taking a project layer away never narrows anything, and nobody is asked less
-for one.
+INVARIANT (project_cannot_widen): removing a project layer never narrows anything, and no project layer makes
+a question disappear.
 
 Several managed files are one layer: the narrower scalar holds, so their order cannot matter, and lists unite.
 """
@@ -21,7 +21,7 @@ from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES
 from pinfold.settings.parse_layer import SettingsLayer, WrittenValue, shown_origin
 
 _FENCE = {"sandbox.enabled": False, "sandbox.policy": "danger-full-access"}
-"""What says whether there is a fence, and the value by which there is none."""
+"""The keys that switch the sandbox on or off, and the value that means off."""
 
 
 class MergedSettings(Struct, frozen=True):
@@ -83,7 +83,7 @@ def _merge_list(
     for layer, entries in lists:
         name = layer.document.layer
         if name == "default" and replaced:
-            continue  # a shipped list stands until somebody trusted writes one
+            continue  # a shipped list counts until a trusted layer writes one
         new = [entry for entry in entries if not _is_in(kept, key, entry)]
         if name in PROJECT_LAYERS and (is_grant or key.written_by is not WrittenBy.ANYONE):
             merged.notices.extend([_not_believed(key, new)] if new else [])
@@ -108,10 +108,10 @@ def _identity(key: Key, entry: WrittenValue) -> object:
 
 
 def _keep_asking(merged: MergedSettings, layers: Sequence[SettingsLayer]) -> None:
-    """A fence that a project alone has put up answers no questions.
+    """A sandbox that a project alone has switched on answers no questions.
 
-    Where the user has none, each command is asked about that no rule covers. Inside a fence it would be
-    allowed by that alone (`sandbox.auto_allow`), so the narrower value would let more through.
+    For a user without a sandbox, each command is asked about that no rule covers. In a sandbox it would be
+    allowed by that alone (`sandbox.auto_allow`), so the narrower value would allow more.
     """
     raised = [entry for name in _FENCE if (entry := merged.scalars[name]).layer in PROJECT_LAYERS]
     if not raised or not merged.scalars["sandbox.auto_allow"].value or not _has_fence(merged):
@@ -146,7 +146,7 @@ def closes_over_hidden(managed: Sequence[SettingsLayer]) -> WrittenValue | None:
 
 def _close_over_hidden(merged: MergedSettings, layers: Sequence[SettingsLayer]) -> None:
     held = closes_over_hidden([layer for layer in layers if layer.document.layer == "managed"])
-    # Somebody less trusted who closed it too, by a word that hides nothing, must not count as its closer.
+    # A less trusted layer that closed it too, by a value that hides nothing, must not count as its closer.
     if held is None or merged.scalars["sandbox.allow_unsandboxed"].layer == "managed":
         return
     merged.scalars["sandbox.allow_unsandboxed"] = WrittenValue(False, held.document, held.path)
@@ -163,7 +163,7 @@ def _of(layers: Sequence[SettingsLayer], name: str) -> list[WrittenValue]:
 
 
 def _close_exclusions(merged: MergedSettings) -> None:
-    """A closed policy keeps only exclusions that its closer, or somebody more trusted, wrote."""
+    """A closed policy keeps only exclusions of the layer that closed it, or of a more trusted one."""
     closed = merged.scalars["sandbox.allow_unsandboxed"]
     if closed.value:
         return
@@ -228,7 +228,7 @@ _BINDINGS = (
     ("admin.networking", "disabled", "network.access", "none"),
     ("admin.git", "disabled", "filesystem.git_writes", False),
 )
-"""A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
+"""A word of the `[admin]` table -> the widest value that any layer may have under it."""
 EMPTIED = (("admin.networking", "disabled", "network.publish"),)
 """A word of the `[admin]` table -> a list that it leaves nothing of."""
 _MANAGED_ALONE = {
@@ -265,7 +265,7 @@ def bind(merged: MergedSettings, managed: list[SettingsLayer]) -> None:
             is_accepted = now.layer == "managed" and name != "sandbox.policy"
             if not is_accepted and rank(now.value) > rank(widest):
                 _put(merged, control, name, widest)
-    # Switching the fence off is the one control that widens; a managed `sandbox.enabled` holds against it.
+    # Switching the sandbox off is the one control that widens; a managed `sandbox.enabled` overrides it.
     insists = any("sandbox.enabled" in layer.scalars for layer in managed)
     is_on = merged.scalars["sandbox.enabled"].value
     if merged.scalars["admin.sandboxing"].value == "disabled" and is_on and not insists:

@@ -138,7 +138,7 @@ def _add(layer: SettingsLayer, entries: list[WrittenValue], key: Key, entry: Wri
 
 
 def _look_for_invisible(layer: SettingsLayer, key: Key, text: str, path: Path) -> None:
-    """A permissive entry that does not read as what it is refuses; another one is told."""
+    """Raises for a permissive entry that does not read as what it is; only warns for another one."""
     found = first_invisible(text)
     if not found:
         return

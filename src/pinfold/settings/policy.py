@@ -67,7 +67,7 @@ def cap_of(
 
 
 def _network(settings: Settings) -> NetworkRules:
-    """`none` lets nothing pass whatever is listed; under `all` only the denied hosts count."""
+    """Under `none` no host is allowed, listed or not; under `all` only the denied hosts count."""
     network = settings.network
     allow = {NetworkAccess.NONE: (), NetworkAccess.ALL: None}
     return NetworkRules(allow=allow.get(network.access, network.allow), deny=network.deny)
@@ -114,7 +114,7 @@ def secrets(reopened: set[str], home: str) -> list[str]:
     """The shipped secrets, less those that a grant names.
 
     A grant of a secret's own path opens it with all that is in it. A grant of something above
-    (`~/.config`) does not: whoever writes that rarely thinks of the browser profiles below. A grant of
+    (`~/.config`) does not: a person who writes that rarely thinks of the browser profiles below. A grant of
     something inside a secret leaves the rest of it hidden.
     """
     paths = [expand(path, home, home) for path, _ in SECRETS]

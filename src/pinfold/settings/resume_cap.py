@@ -29,7 +29,7 @@ def held_of(settings: Settings) -> dict[str, Any]:
 
 
 def effective_defaults() -> dict[str, Any]:
-    """What `effective` says where nobody has written anything."""
+    """What `effective` says without any settings."""
     from pinfold.settings.build import build, effective
 
     return effective(build([default_layer()], _no_shape))

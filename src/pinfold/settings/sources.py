@@ -1,7 +1,7 @@
-"""Which files and flags count, and in which layer each stands.
+"""Which files and flags count, and to which layer each belongs.
 
-Names them in order of trust. No environment variable moves the managed file: whoever sets the
-environment of an agent would otherwise be the administrator.
+Names them in order of trust. No environment variable moves the managed file: otherwise the person who sets an
+agent's environment could act as the administrator.
 """
 
 import os
@@ -35,7 +35,7 @@ class Sources(Struct, frozen=True):
     user_required: bool = False
     """The user file was asked for by name, so it must exist."""
     user_values: Mapping[str, object] | None = None
-    """Stands for the user layer instead of a file."""
+    """The user layer's values, instead of a file."""
     projects: tuple[str, ...] = ()
     """The roots whose `.pinfold/` is read."""
     above: tuple[str, ...] = ()
@@ -105,8 +105,8 @@ def upwards(directory: str, home: str) -> Iterator[str]:
 def find_project(directory: str, environ: Mapping[str, str] = os.environ) -> str:
     """The nearest repository around a directory, or the directory itself; never the home or the root.
 
-    A repository of somebody else is none, as for git: anybody can make a /tmp/.git. Nor is one in a directory
-    that everybody works in, whoever made it: what others have there would be part of the workspace. Settings
+    A repository of another user is none, as for git: anybody can make a /tmp/.git. Nor is one in a directory
+    that all users work in, even one's own: files of others would be part of the workspace. Settings
     further out do not make the workspace larger, and an agent does not leave them behind by `git init` in a
     directory of the project: they are read all the same (`Sources.above`).
     """

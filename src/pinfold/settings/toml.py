@@ -1,4 +1,4 @@
-"""A settings text that was parsed: its data, where each value stands, and errors that show the place.
+"""A settings text that was parsed: its data, the position of each value, and errors that show it.
 
 Turns every way a text can be broken into one `PolicyError`. Knows no keys and opens no files.
 """
@@ -56,7 +56,7 @@ class Document:
         self.root = root
         """The project it belongs to; relative paths of a project's restrictions start there."""
         self.told = told
-        """What errors call it where it is no file and its layer says nothing to who gave it."""
+        """What errors call it if it is no file, and the layer's name would not help."""
         self._places: TomlPositions | None = None
 
     @property
@@ -68,7 +68,7 @@ class Document:
         return self._places
 
     def place(self, path: Path, key: bool = False) -> TomlPosition | None:
-        """Where the value (or its key) stands; what has no place of its own is where its parent is."""
+        """The position of the value (or its key), or else that of its parent."""
         if not self.text:
             return None
         while path:

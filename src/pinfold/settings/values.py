@@ -32,7 +32,7 @@ LARGEST = 2**62
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NAME_PATTERN = r"[A-Za-z0-9_*?]+"
 SOMEBODYS = r"~[A-Za-z_][^/]*/"
-"""How a path in somebody's home begins, for a shell."""
+"""How a path in a named user's home begins, for a shell."""
 VARIABLE = rf"\$({_NAME}/|\{{{_NAME}\}}(/|$))"
 """How one begins that a variable is part of."""
 SOCKETS = "network.unix_sockets"

@@ -6,7 +6,7 @@ socket in the state directory (`approver` -> `intake` -> `board`), and a browser
 
 INVARIANT: an answer comes from the page alone. The socket takes questions and gives answers; nothing that is
 sent to it is one. Neither it nor the page can be reached from inside a pen: the socket's directory is hidden,
-loopback inside is the session's own, and the gate dials the page's port for nobody.
+loopback inside is the session's own, and the gate never dials the page's port.
 """
 
 from pinfold.web.approver import WebApprover

@@ -58,7 +58,7 @@ class WebApprover:
         self._told = told
         """Called with each question that the page has got."""
         self.seconds = seconds
-        """How long a question stands."""
+        """How long a question stays open."""
         self._lock = Lock()
         self._open: dict[str, socket.socket] = {}
 
@@ -87,7 +87,7 @@ class WebApprover:
             try:
                 return self._asked(sock, question)
             except OSError:
-                return None  # the page has gone, and with it whoever could have answered there
+                return None  # the page has gone, so no person can answer there
             finally:
                 with self._lock:
                     self._open.pop(question.request_id, None)

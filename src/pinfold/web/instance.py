@@ -63,7 +63,7 @@ class WebPage:
             return
         for server in self._servers:
             if self._is_serving:
-                server.shutdown()  # who waits at it would keep it open
+                server.shutdown()  # a waiting client would keep it open
             server.server_close()
         for path in (self._file, os.path.join(os.path.dirname(self._file), SOCKET)):
             with suppress(FileNotFoundError):
@@ -89,7 +89,7 @@ def _trouble(error: OSError, port: int, directory: str) -> str:
 
 
 def _server(port: int, board: OpenQuestions) -> PageServer:
-    """At an address of loopback where nobody has been before; Linux has 16 million, others may have one."""
+    """Listens on a new random address of loopback; Linux has 16 million, other systems may have one."""
     token = secrets.token_urlsafe(32)
     fresh = ".".join(("127", *(str(1 + secrets.randbelow(254)) for _ in range(3))))
     try:

@@ -1,4 +1,4 @@
-"""The questions that stand on the page now, and whoever waits to see others."""
+"""The questions on the page now, and the requests that wait to see others."""
 
 import secrets
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MOST = 200
 """Questions that stand at once; more are not taken."""
 
 Give = Callable[[PageAnswer], AnswerReceipt | None]
-"""Tells whoever asked; None if they wait no more."""
+"""Passes an answer to the session that asked; None if it does not wait any more."""
 
 
 class OpenQuestion(NamedTuple):
@@ -50,7 +50,7 @@ class OpenQuestions:
         self._changed.notify_all()
 
     def wait_for_news(self, seen: int, seconds: float) -> tuple[int, list[OpenQuestion]]:
-        """What stands, the oldest first, as soon as that is something else than was seen."""
+        """The open questions, the oldest first, as soon as they differ from those already seen."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != seen, seconds)
             return self._version, list(self._standing.values())
@@ -66,5 +66,5 @@ class OpenQuestions:
             return AnswerReceipt("that was not offered")
         heard = standing.give(given)
         if heard and not heard.trouble:
-            self.remove(standing)  # whoever asked hangs up too, but only when it gets to that
+            self.remove(standing)  # the session hangs up too, but only when it gets to that
         return heard

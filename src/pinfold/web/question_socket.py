@@ -21,14 +21,14 @@ from pinfold.web.wire import LONGEST, AnswerReceipt, PageAnswer, PageQuestion, l
 
 MOST_CLIENTS = 256
 SOON = 5.0
-"""Seconds that whoever connects has to ask, and whoever asked to hear an answer."""
+"""Seconds that a session has to ask after it connects, and to take an answer."""
 
 
 class QuestionServer(BoundedThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 64
 
     def __init__(self, directory: str, board: OpenQuestions) -> None:
-        """Preconditions: nobody else serves this directory (`place`)."""
+        """Preconditions: no other process serves this directory (`instance`)."""
         self.board = board
         self.room = BoundedSemaphore(MOST_CLIENTS)
         held = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -63,7 +63,7 @@ class _Asker(socketserver.StreamRequestHandler):
             while line := self.rfile.readline(LONGEST):
                 heard.put(msgspec.json.decode(line, type=ready(AnswerReceipt)))
         except (OSError, msgspec.DecodeError):
-            pass  # nobody answered in time, or what came makes no sense: it stands no more
+            pass  # no answer came in time, or it makes no sense: the question is closed
         finally:
             self.server.board.remove(standing)
             heard.put(None)

@@ -1,4 +1,4 @@
-"""Who may speak to the page. Pure.
+"""Which requests the page answers. Pure.
 
 Facts that shape it:
 - A page of any site may send requests to 127.0.0.1, and a name of any site may be made to lead there (DNS
@@ -7,12 +7,12 @@ Facts that shape it:
   runs and a person looks at (`network.publish`). `SameSite` does not help: ports are no part of a site.
 - A header that a form cannot send makes a browser ask first (CORS preflight), and we never answer that.
 - What follows `#` in an address is not sent to anybody.
-- What a server has left in the browser (service workers, cached files) answers for whoever has its host and
-  port next, and reads what follows `#` there.
+- What a server has left in the browser (service workers, cached files) answers for the next server on its
+  host and port, and reads what follows `#` there.
 
 What this means for us: no cookies. The token comes in the fragment, is kept for the one tab, and is sent in
 `Authorization`. Host, Origin and Sec-Fetch-Site must be our own, where the browser says them. And we are at
-another of loopback's addresses each time: nobody has been there before.
+another of loopback's addresses each time, which no server has used before.
 """
 
 import hmac
@@ -49,7 +49,7 @@ def rejection_of(
 ) -> RequestRejection | None:
     """Why a request is not answered; None if it is.
 
-    `own` is where we listen; whoever has forwarded the port comes by one of the usual names.
+    `own` is where we listen; a browser behind a forwarded port uses one of the usual names.
     """
     hosts = [f"{name}:{port}" for name in (own, LOOPBACK, "localhost")]
     host = _only(headers, "Host")

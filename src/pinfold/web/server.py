@@ -3,8 +3,7 @@
 `GET /api/questions?after=N` waits until there is something else to see than version N; `POST /api/answer`
 says what the person said. The rest are the page's own files.
 
-Whoever is on this machine can connect, other users too: where there is no more room, one who has not shown
-the token makes some.
+Every user of this machine can connect: without free room, a client that has not shown the token has to leave.
 """
 
 import os
@@ -27,9 +26,9 @@ from pinfold.web.wire import PageAnswer
 
 MOST_CLIENTS = 64
 PATIENCE = 25.0
-"""Seconds that a browser waits for news before it is told that there are none."""
+"""Seconds that a browser waits for news before the server answers that there are none."""
 SOON = 1.0
-"""Seconds in which one who is turned away has left."""
+"""Seconds in which a client that was turned away has left."""
 LONGEST_BODY = 1 << 16
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 PAGE = os.path.join(os.path.dirname(__file__), "page")
@@ -53,7 +52,7 @@ def files() -> Mapping[str, tuple[str, bytes]]:
 class BoundedThreadingMixIn(ThreadingMixIn):
     daemon_threads = True
     room: BoundedSemaphore
-    """Taken by whoever accepts a client."""
+    """Taken by the thread that accepts a client."""
 
     def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002
         return self.room.acquire(blocking=False)
@@ -65,7 +64,7 @@ class BoundedThreadingMixIn(ThreadingMixIn):
             self.room.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone in the midst of it: there is nobody to tell."""
+        """Does nothing: the client has gone in the midst of its request."""
 
 
 class PageServer(BoundedThreadingMixIn, HTTPServer):
@@ -78,7 +77,7 @@ class PageServer(BoundedThreadingMixIn, HTTPServer):
         self.room = BoundedSemaphore(MOST_CLIENTS)
         self._lock = Lock()
         self._strangers: dict[object, None] = {}
-        """Who has not shown the token, the oldest first."""
+        """Clients that have not shown the token, the oldest first."""
         super().__init__((host, port), _Handler)
 
     def verify_request(self, request: object, client_address: object) -> bool:
@@ -196,4 +195,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing is worth a line on the terminal; addresses have no secrets, and still nobody wants them."""
+        """Logs nothing: requests are not worth a line on the terminal."""

@@ -1,6 +1,7 @@
 """What goes between a session and the page: a question, made ready to be shown, and the answer. Pure.
 
-The page is given texts and draws them; it knows nothing of decisions. Whoever asked judges the answer.
+The page is given texts and draws them; it knows nothing of decisions. The session that asked judges the
+answer.
 """
 
 from collections.abc import Sequence
@@ -48,7 +49,7 @@ class PageQuestion(Struct, frozen=True, rename="camel"):
     session: str
     headline: str
     is_grave: bool
-    """Whether a yes gives up the fence."""
+    """Whether a yes gives up the sandbox."""
     command: tuple[tuple[Piece, ...], ...]
     """Its lines; none where it is no command that is asked about."""
     facts: tuple[tuple[str, str], ...]
@@ -70,7 +71,7 @@ class PageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AnswerReceipt(Struct, frozen=True):
-    """What came of it: with a trouble, the question still stands."""
+    """What came of it: with an error, the question is still open."""
 
     trouble: str = ""
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pinfold
+from pinfold.approval.chain import NOBODY
 from pinfold.audit import JournalEntry
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
@@ -609,7 +610,7 @@ def asked_and_answered(_: Machine) -> None:
     with banner() as port, opened("ask", allow) as session:
         result = session.run(python(CONNECT, "a.test", port))
         assert result.stdout.split() == ["ConnectionRefusedError"] * 2
-        why = f"a.test:{port} is not in `network.allow`; there is nobody to ask"
+        why = f"a.test:{port} is not in `network.allow`; {NOBODY.by}"
         assert [(each.why, each.remedy, each.answered) for each in result.violations] == [
             (why, f"add `a.test:{port}` to `network.allow`", "")
         ]

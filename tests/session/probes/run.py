@@ -87,11 +87,11 @@ def nobody_to_ask_means_no() -> None:
     with opened(ASKING) as session:
         result = session.run("touch made")
         assert not result.ran and result.exit_code is None
-        assert "nobody to ask" in result.refusal
+        assert "is open to ask" in result.refusal
         try:
             result.check()
         except pinfold.SandboxViolation as error:
-            assert "nobody to ask" in str(error)
+            assert "is open to ask" in str(error)
         else:
             raise AssertionError("a refused command passed for one that ran")
     assert not os.path.exists("made")

@@ -1,4 +1,4 @@
-"""The self-test: attacks the fence on the user's own machine and says what held.
+"""The self-test: attacks the sandbox on the user's own machine and says what held.
 
 `scratch` makes the place that is attacked and tells from outside whether something of it was touched; `run`
 lets the attacks (`sandbox.attacks`) loose on it, one by one.
@@ -17,7 +17,7 @@ HOW_MANY = len(ATTACKS)
 
 
 def selftest(environ: Mapping[str, str]) -> Iterator[AttackResult]:
-    """Attacks this machine's fence; leaves nothing behind."""
+    """Attacks this machine's sandbox; leaves nothing behind."""
     require_platform()
     from pinfold.sandbox.linux.host.backend import LinuxBackend
 

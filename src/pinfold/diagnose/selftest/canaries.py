@@ -62,7 +62,7 @@ class Canaries:
         if self.victim and not self.is_hurt():
             return
         running = self.unfenced.start(StartRequest(VICTIM, SandboxPolicy(), "/"))
-        # Kept: a command whose events nobody wants any more is ended.
+        # Kept: a command ends when its events are dropped.
         self.news = running.events()
         first = next(self.news)
         self.victim = int(first.data) if isinstance(first, Output) else 0
@@ -142,7 +142,7 @@ def _took(bait: int) -> bool:
     """Empties a bait; False if there was nothing in it, as at a FIFO without writers."""
     with suppress(OSError):
         return bool(os.read(bait, 4096))
-    # A listener cannot be read: it is ready because somebody knocks.
+    # A listener cannot be read: it is ready because a client connects.
     with socket.socket(fileno=os.dup(bait)) as listener, suppress(OSError):
         listener.accept()[0].close()
         return True

@@ -53,7 +53,7 @@ AttackAnswers = dict[str, tuple[str, str]]
 
 
 def attack_all(backend: Backend, scratch: Scratch) -> Iterator[AttackResult]:
-    """Every attack on this backend's fence, in order."""
+    """Every attack on this backend, in order."""
     session = backend.open_session([scratch.work], scratch.survey)
     try:
         for stage, group in groupby(ATTACKS.values(), lambda attack: (attack.stage, attack.run.__module__)):
@@ -191,7 +191,7 @@ def _told(result: CommandResult) -> tuple[str, str]:
 
 
 def _lives_on(scratch: Scratch) -> tuple[str, str]:
-    """Whether somebody still holds the lock that the daemon took."""
+    """Whether a process still holds the lock that the daemon took."""
     path = f"{scratch.work}/{LOCK}"
     try:
         if os.path.getsize(path) == 0:

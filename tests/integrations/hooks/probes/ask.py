@@ -77,7 +77,7 @@ def a_yes_is_good_once() -> None:
     assert run.stdout == "shipped it\n", run
     again = shell(line)
     assert (again.returncode, again.stdout) == (126, "")
-    assert "there is nobody to ask" in again.stderr
+    assert "no terminal, agent dialog or `pinfold web` page is open to ask" in again.stderr
 
 
 def a_yes_is_for_the_very_line_and_place() -> None:
