@@ -73,13 +73,13 @@ def test_what_may_be_deleted_is_told_as_such(tmp_path: Path) -> None:
 
 
 BAD_INPUT: list[tuple[list[str], str]] = [
-    ([], "give one of"),
-    (["ls", "--path", "x"], "give one of"),
+    ([], "give exactly one of"),
+    (["ls", "--path", "x"], "give exactly one of"),
     (["--host", "example.com"], "is not HOST:PORT"),
     (["--host", "example.com:99999999"], "is not HOST:PORT"),
     (["--host", "example.com:65536"], "is not HOST:PORT"),
     (["--mcp", "foo"], "is not SERVER:TOOL"),
-    (["ls", "--write"], "go with --path"),
+    (["ls", "--write"], "--write and --delete need --path"),
     (["ls", "--timeout", "-3"], "argument --timeout: `-3` is not a number of seconds above 0"),
     (["ls", "--timeout", "soon"], "argument --timeout: `soon` is not a number of seconds above 0"),
     (["ls", "--sandbox-policy", "{"], "policy"),
@@ -214,7 +214,7 @@ def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
     line = f"mkdir gone; cd gone; rmdir ../gone; {PINFOLD} check ls"
     answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
     assert answer.returncode == 2
-    assert b"the working directory is gone" in answer.stderr
+    assert b"the working directory no longer exists" in answer.stderr
 
 
 def test_standard_input_that_is_closed(tmp_path: Path) -> None:

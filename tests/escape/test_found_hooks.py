@@ -172,7 +172,7 @@ def test_a_plain_path_is_no_question(project: Path) -> None:
 def test_a_search_does_not_look_past_an_ignore_file(project: Path) -> None:
     (project / ".pinfoldignore").write_text("secrets.json\n")
     said = asked(project, "claude-code", "Grep", {"pattern": "KEY"})
-    assert said["permissionDecision"] == "ask" and "inside the fence" in str(said["permissionDecisionReason"])
+    assert said["permissionDecision"] == "ask" and "in the sandbox" in str(said["permissionDecisionReason"])
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ class RemoteExecution:
                 if event.name in self._written:
                     self._written[event.name].append(event.params["data"])
         if (end := self._end) is None:
-            raise PinfoldError("another caller is reading this command's output, and it has not finished")
+            raise PinfoldError("another caller reads this command's output, and it has not ended")
         if error := end.get("error"):
             raise ServiceError(0, error["message"], error)
         return RemoteResult(

@@ -243,12 +243,14 @@ def test_the_project_is_the_agents_and_not_where_it_has_gone(home: Path, environ
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_model_is_told_of_the_fence_when_it_begins(agent: str, home: Path, environ: dict[str, str]) -> None:
+def test_a_model_learns_of_the_sandbox_when_it_begins(
+    agent: str, home: Path, environ: dict[str, str]
+) -> None:
     event = "sessionStart" if agent == "cursor" else "SessionStart"
     payload = {"hook_event_name": event, "cwd": str(home / "project"), "source": "new"}
     reply = answer(agent, json.dumps(payload).encode(), environ)
     assert reply.exit_code == 0
-    assert b"inside a fence that the kernel holds" in reply.stdout
+    assert b"run in a sandbox that the kernel enforces" in reply.stdout
 
 
 def test_the_whole_machine_is_no_project_of_an_agent(

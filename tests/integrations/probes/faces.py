@@ -133,7 +133,7 @@ def by_mcp() -> tuple[str, Told]:
         return pinfold.Session([os.getcwd()], settings=SETTINGS, approvers=approvers)
 
     async def answered(_: Any, params: Any) -> types.ElicitResult:
-        decision = "once" if "\nrun this inside" in params.message else "no"
+        decision = "once" if "\nrun this in the sandbox" in params.message else "no"
         return types.ElicitResult(action="accept", content={"decision": decision})
 
     person: Any = answered

@@ -218,10 +218,10 @@ async def mcp_cli_asks_to_get_out_and_is_told_when_it_may_not(era: str) -> None:
     closed = "[mcp]\ncli = true\n[sandbox]\nallow_unsandboxed = false\n"
     async with client(era, person, closed) as opened:
         failed, said, data = await use(opened, "execute_command", command="mcp-cli call x")
-        assert not failed and data["sandboxed"] and "[it ran inside the fence" in said
+        assert not failed and data["sandboxed"] and "[it ran in the sandbox" in said
         asked = {"command": "echo $PINFOLD_PEN", "dangerouslyDisableSandbox": True}
         failed, said, data = await use(opened, "execute_command", **asked)
-        assert data["stdout"] == "1\n" and "[it ran inside the fence" in said
+        assert data["stdout"] == "1\n" and "[it ran in the sandbox" in said
 
 
 @each_era

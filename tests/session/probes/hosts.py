@@ -123,11 +123,11 @@ def what_is_refused_after_connect_is_told(_: Machine) -> None:
             (secure, made_hello(), "has no server name"),
             (secure, made_hello((0, server_name(b"a.test")), (0xFE0D, b"x")), "hides a server name (ECH)"),
             (secure, hello[:1] + b"\2" + hello[2:], "its record has the major version 2"),
-            (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is one of SSLv2"),
+            (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is an SSLv2 hello"),
             (plain, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2 without TLS to a.test cannot be checked"),
             (plain, b"GET /\r\n", "does not begin with a line"),
             (plain, b"GET / RTSP/1.0\r\nHost: evil.test\r\n\r\n", "does not begin with a line"),
-            (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host of the request is another"),
+            (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host header names another host"),
             (
                 plain,
                 b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n",
