@@ -1,7 +1,7 @@
 """Pinfold: AI coding agents run terminal commands inside a fence that the kernel holds."""
 
 TYPE_CHECKING = False
-"""As in `typing`, which costs 3 ms: the keeper is started before anybody loads it."""
+"""As in `typing`, which costs 3 ms: the keeper starts before that is loaded."""
 if TYPE_CHECKING:
     from pinfold.approval.chain import Approver
     from pinfold.audit.journal import JournalError

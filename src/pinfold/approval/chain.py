@@ -26,9 +26,9 @@ from pinfold.model.permission import (
 )
 
 PATIENCE = LONGEST_QUESTION + 10
-"""Seconds that anybody is waited for."""
+"""Seconds that the chain waits for an approver."""
 GLANCE = 0.2
-"""Seconds between looks at whether anybody still waits."""
+"""Seconds between two checks whether the question was withdrawn."""
 NOBODY = Settlement(
     Answer.NO, "no terminal, agent dialog or `pinfold web` page is open to ask", SettlementOutcome.NOBODY
 )

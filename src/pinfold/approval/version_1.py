@@ -1,4 +1,4 @@
-"""Reads answers of version 1, whose reasons were told apart by their messages.
+"""Reads answers of version 1, which distinguished reasons by their messages.
 
 The patterns are what the messages of version 1 looked like. They never change: they are the format of a file,
 not what a person is shown now. A message that fits none has no arguments, so its answer counts for nothing
@@ -32,7 +32,7 @@ _OF_OPERATION = {
     "chmod": r"`.*` wants to .* {path} \(from ([0-7]+) to ([0-7]+): ",
 }
 _OF_CALLS = ("outside", "protected")
-"""Steps about calls that wait, told apart by operation."""
+"""Steps about calls that wait, by operation."""
 
 
 def upgraded(data: bytes) -> dict[str, Any]:

@@ -154,5 +154,5 @@ def _spelled_out(value: object) -> object:
 
 
 def storable(text: str) -> str:
-    """A text with lone surrogates, which stand for bytes that are not UTF-8, escaped."""
+    """A text with lone surrogates escaped, which Python uses for bytes that are not UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

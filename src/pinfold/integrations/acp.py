@@ -1,4 +1,4 @@
-"""ACP, version 1: between an editor and its agent, so that what the agent runs and touches is fenced.
+"""ACP, version 1: between an editor and its agent, so that what the agent runs and touches is in the sandbox.
 
 Facts (agentclientprotocol.com, version 1; one JSON-RPC object a line):
 - The agent asks the editor to run things (`terminal/*`) and to read and write files (`fs/*`), and for
@@ -10,7 +10,7 @@ Facts (agentclientprotocol.com, version 1; one JSON-RPC object a line):
 
 What this means for us: `terminal/*` and `fs/*` are answered here, by a session for each of the agent's; the
 editor never hears of them, and where it would show a terminal of ours it is given its text. Everything else
-passes through as it is. No other version than 1 is let through. The editor's person answers our questions. An
+passes through as it is. No other version than 1 passes. The editor's person answers our questions. An
 agent's own question about a command that is denied is answered with its rejection; no other one is, since we
 cannot know that the agent will run it here. Agents that run things by themselves are not held by this: run
 them with `pinfold run`, or use their hooks.
@@ -315,7 +315,7 @@ def _key(number: object) -> str:
 
 
 def _answer(asked: _EditorQuestion) -> Answer | None:
-    """None if the editor cannot ask anybody."""
+    """None if the editor cannot ask a person."""
     error, result = asked.said.get("error"), asked.said.get("result")
     if isinstance(error, dict) and error.get("code") == NO_METHOD:
         return None

@@ -82,7 +82,7 @@ def access_error(directory: int, path: Path, mode: int) -> int:
 
 
 def reopen(descriptor: int, flags: int) -> int:
-    """Opens the inode of a descriptor anew, by no name that anybody could swap."""
+    """Opens the inode of a descriptor anew, by no name that a program could swap."""
     return os.open(f"/proc/self/fd/{descriptor}", flags | os.O_CLOEXEC)
 
 

@@ -5,7 +5,7 @@ Facts about mounts (mount(2), mount_setattr(2), open_tree(2), fsopen(2), pivot_r
 - In a user namespace, flags that came from the outer mount are locked: a remount that would clear
   nosuid, nodev, noexec or read-only, or change how times of reading are told, is EPERM. mount_setattr
   changes only what it names, and AT_RECURSIVE covers a whole tree (5.12).
-- How times of reading are told is one of several: to set it, the field must be named as cleared.
+- The update of access times is one of several values: to set it, the field must be named as cleared.
 - open_tree(OPEN_TREE_CLONE) makes a detached copy; it lives by its descriptor until move_mount puts it
   somewhere, and goes with the descriptor otherwise (5.2).
 - pivot_root(".", ".") stacks the old root on the new one, and umount2(".", MNT_DETACH) takes it off.

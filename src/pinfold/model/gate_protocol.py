@@ -20,7 +20,7 @@ GATE, PROXY_PORT = "198.18.0.1", 3128
 """Where a pen's programs find their proxy. The range is reserved for benchmarks between devices (RFC
 2544)."""
 OWN = "198.18.0."
-"""The prefix of the session's own addresses; those above it stand for host names."""
+"""The prefix of the session's own addresses; those above it are placeholders for host names."""
 LONGEST = 4096
 LONGEST_NAME = 500
 """Characters of the name of the approver that said no."""

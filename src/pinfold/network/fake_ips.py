@@ -1,4 +1,4 @@
-"""Addresses that stand for names inside a pen. Knows no clock: the caller passes the time.
+"""Placeholder addresses for names inside a pen. Knows no clock: the caller passes the time.
 
 A program that knows no proxy asks for a name's address, gets one of 198.18.0.0/15, and connects to it. So the
 gate learns which name it meant. The range is for benchmarks between devices (RFC 2544): nothing on the

@@ -102,7 +102,7 @@ class Gate:
     async def open(self, host: str, port: int, tag: str) -> GateConnection:
         """Opens a connection for a warden; the result has a server or a refusal.
 
-        `host` is the address that the program connects to, which may stand for a name.
+        `host` is the address that the program connects to, possibly a placeholder for a name.
         """
         connection = self._new("carried", tag=tag)
         if refusal := self._no_room_for(tag):

@@ -1,4 +1,4 @@
-"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and their answers.
+"""The proxy's face: HTTP and SOCKS on one socket, distinguished by the first byte, and their answers.
 
 Most clients want a tunnel to a host that is known to be allowed, and say so in one piece. The gate serves
 those without a task, and starts a task for all others. A client that has sent nothing yet has no task either.

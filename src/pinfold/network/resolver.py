@@ -1,4 +1,4 @@
-"""The resolver of a pen: it answers with addresses that stand for names, and asks no other resolver.
+"""The resolver of a pen: it answers with placeholder addresses for names, and asks no other resolver.
 
 Facts about its clients (glibc, musl, Go, c-ares): NXDOMAIN ends a lookup at once with "name not known".
 REFUSED and SERVFAIL make them try other servers and wait, for seconds. NOERROR without records for AAAA makes

@@ -5,7 +5,7 @@ Facts about git (dir.c, wildmatch.c; held to `git check-ignore` by a fuzz test):
 - the last matching pattern of a file decides, and a file nearer to the path decides before one above it;
 - nothing below an ignored directory is ever taken back by `!`;
 - the literal start of a pattern with a slash is compared first and cut off, and what is left is matched
-  as a pattern of its own: in `foo**/bar` the stars stand at its start, and so cross slashes.
+  as a pattern of its own: in `foo**/bar` the stars are at its start, and so cross slashes.
 
 What this means for us: two lists with `!` in them cannot be put behind one another, or what one ignores
 the other takes back. A mapping therefore holds **layers**. Layers do not see each other, and a path is
@@ -154,7 +154,7 @@ def _groups(layer: IgnoreMapping) -> Iterable[tuple[tuple[str, tuple[str, ...]],
 
 
 def _with_parents(directory: str) -> Iterator[str]:
-    """A normalised path and what it lies in, as far as that can be told by the text."""
+    """A normalised path and what it lies in, as far as the text shows that."""
     yield directory
     while directory not in ("/", "") and basename(directory) != "..":
         directory = dirname(directory)

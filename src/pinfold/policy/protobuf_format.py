@@ -55,7 +55,8 @@ TYPES = ("UNSPECIFIED", "INSECURE_NONE", "WORKSPACE_READWRITE", "WORKSPACE_READO
 
 
 def to_protobuf(policy: SandboxPolicy) -> bytes:
-    """The same policy gives the same bytes; raises PolicyError for one that the message cannot carry."""
+    """The bytes of a policy, equal for equal policies; raises PolicyError for one that the message cannot
+    carry."""
     message = _message_class()()
     require_carried(policy)
     for name, _, kind, often in FIELDS:

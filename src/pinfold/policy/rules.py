@@ -3,7 +3,7 @@
 The two kinds of rule are read in opposite ways, so that a doubt always falls to the careful side:
 
 - A **restrictive** rule (deny, ask) compares canonical forms: the program's plain name, its options
-  in any spelling and order, its operands wherever options stand between them.
+  in any spelling and order, its operands with or without options between them.
 - A **permissive** rule (allow, safe, an exclusion) compares the words exactly as a prefix, and a
   program given by a path is the named one only in the system's own directories.
 """

@@ -148,7 +148,7 @@ def widening(context: CommandContext) -> Reasons:
 
 
 def _raised(context: CommandContext, wish: Widening) -> str:
-    """Which level a wish leads to, where that is a higher one."""
+    """The level that a requested addition leads to, if that is a higher one."""
     if wish.field not in ("type", "network_access"):
         return ""
     from pinfold.policy.level import settled_level

@@ -125,7 +125,7 @@ def _names(pattern: str, name: str) -> bool:
 
 
 def _type(user: SandboxPolicy) -> PolicyType:
-    """A user without an opinion is fenced all the same."""
+    """A user without an opinion gets the sandbox all the same."""
     return PolicyType.WORKSPACE_READWRITE if user.type is PolicyType.UNSPECIFIED else user.type
 
 

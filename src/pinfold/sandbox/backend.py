@@ -52,7 +52,7 @@ class EnforcementLevel(StrEnum):
 
 
 class Gap(Struct, frozen=True):
-    """A layer that does not stand."""
+    """A layer that is not enforced."""
 
     layer: SandboxLayer
     why: str
@@ -311,7 +311,7 @@ class SandboxSession(Protocol):
         """Raises where this thread is in the middle of what `close` would wait for."""
 
     def plan(self, policy: SandboxPolicy) -> str:
-        """How this policy's commands are fenced, for a person; empty where they are not."""
+        """How this policy's commands are confined, for a person; empty if they are not."""
 
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""

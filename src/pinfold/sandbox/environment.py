@@ -73,7 +73,7 @@ HISTORIES = {
     "SQLITE_HISTORY": "/dev/null",
     "MYSQL_HISTFILE": "/dev/null",
 }
-"""How programs are told to keep nothing of what was typed. They would in files that are hidden."""
+"""Variables that make programs keep no history of what was typed. They would in files that are hidden."""
 CREDENTIALS = "PINFOLD_PROXY_CREDENTIALS"
 _SHORTEST = 4
 """Characters of a password that is looked for: fewer are in every value."""

@@ -133,7 +133,8 @@ class PipedCommand:
             self.trouble = error
             raise
         except GeneratorExit:
-            # At Python's own end no other thread comes to anything; nor is a fork's copy anybody's to end.
+            # At Python's own end other threads do not run any more; and a fork's copy must not end the
+            # command.
             is_left = self.is_own and not sys.is_finalizing()
             raise
         finally:

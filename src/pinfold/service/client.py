@@ -33,7 +33,7 @@ class Welcome(Struct, frozen=True, rename="camel"):
     service_version: str
     sandbox_supported: bool
     auto_allow: bool
-    """Whether fenced commands run without a question: not for a client of an older version."""
+    """Whether sandboxed commands run without a question: not for a client of an older version."""
     version: str
     methods: tuple[str, ...] = ()
 

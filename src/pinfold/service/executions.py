@@ -1,4 +1,4 @@
-"""One execution of a client's: started, told as it goes, cancelled."""
+"""One execution of a client: started, reported as it goes, cancelled."""
 
 import base64
 import codecs

@@ -64,7 +64,7 @@ class ClientApprover:
                 said = f"`{answer}` was not offered; there are: {', '.join(asked.question.choices)}"
                 raise Fault(INVALID_PARAMS, "invalid", said)
             del self._open[request_id]
-            asked.answer = answer  # before anybody finds it taken
+            asked.answer = answer  # before another thread finds it taken
         asked.settled.set()
 
     def withdraw(self, question: PermissionNeeded) -> None:

@@ -91,7 +91,7 @@ class RemoteSession:
         return execution
 
     def run(self, command: str | Sequence[str], **given: Any) -> RemoteResult:
-        """The same, to its end."""
+        """Starts a command, and waits for its end."""
         return self.start(command, **given).wait()
 
     def check(self, command: str | Sequence[str] | None = None, **given: Any) -> Plain:
@@ -123,7 +123,7 @@ class RemoteSession:
         return bool(self.call("writeFile", path=path, text=text)["created"])
 
     def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> None:
-        """Each block is a text to search for and what is to stand there instead."""
+        """Each block is a text to search for and its replacement."""
         told = [{"search": search, "replace": replace} for search, replace in blocks]
         self.call("replaceInFile", path=path, blocks=told)
 

@@ -50,7 +50,7 @@ class _HookReply(Struct, frozen=True):
     agent_message: str = ""
 
 
-class _Trouble(Exception):  # noqa: N818 - told as a denial, never raised further
+class _Trouble(Exception):  # noqa: N818 - becomes a denial, never raised further
     """Why a hook has no answer."""
 
 
@@ -63,7 +63,7 @@ def ask_hooks(
     try:
         text = json.encode(question)
     except UnicodeEncodeError:
-        # Bytes that were not UTF-8 stand in the line as lone surrogates, which JSON cannot carry.
+        # Bytes that were not UTF-8 are lone surrogates in the line, which JSON cannot carry.
         why = "the line is not valid UTF-8, so it could not be asked"
         return tuple(_denial(hook, why) for hook in settings.before_command)
     deadline = monotonic() + settings.timeout
@@ -153,7 +153,7 @@ def _converse(process: "Popen[bytes]", question: bytes, deadline: float) -> byte
 
 
 def _told(descriptor: int, question: bytes) -> bytes:
-    """What is left to be told; a hook that does not listen has heard all it wants."""
+    """Writes the rest of the question; a hook that closes its input has read all it wants."""
     try:
         return question[os.write(descriptor, question) :]
     except BrokenPipeError:

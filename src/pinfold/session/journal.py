@@ -239,7 +239,7 @@ class DebugRecord:
         self.request = request
 
     def after(self, after: After, plan: str) -> After:
-        """The same as `after`, with the debug output besides."""
+        """Returns a function that calls `after`, and writes the debug output too."""
 
         def both(entry: int, end: End) -> bool:
             is_first = after(entry, end)

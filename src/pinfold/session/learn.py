@@ -1,7 +1,7 @@
 """A run that is learned from: what it asked for and was refused, and what settings would have to add for it.
 
-Why it is done so. A run that lets everything through, to see what is wanted, has done the harm before anybody
-has looked; one that keeps its writes in a layer of its own shows programs a machine that is not there. So
+Why it is done so. A run that allows everything, to see what is wanted, has done the harm before a person has
+looked; one that keeps its writes in a layer of its own shows programs a machine that is not there. So
 `learn` runs the command like any other: in the sandbox, under the settings in force. At a terminal it asks
 the person while the call waits, and each yes lets the command go on to its next need. Without a person to
 ask, the command gets as far as the settings let it, and the next run learns the rest.
@@ -101,7 +101,7 @@ def learn(session: "Session", listener: Listener, violations: Iterable[Violation
 
 
 def chosen(session: "Session", learned: Learned, entries: Sequence[ProposedSetting]) -> Learned:
-    """The same, with some of its entries alone."""
+    """What was learned, with only these entries of the proposal."""
     return _proven(session, replace(learned.proposal, entries=tuple(entries)), learned.notes)
 
 

@@ -137,7 +137,7 @@ class Wish(Struct, frozen=True):
 
 
 def ask_for_permission(session: "Session", params: object) -> Asked:
-    """Exactly what a call's parameters wish for; what is there already is not asked about."""
+    """Exactly what a call's parameters ask for, without what the policy already grants."""
     wish = convert(params, ready(Wish), from_attributes=True)
     if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
         return Asked(

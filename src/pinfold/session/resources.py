@@ -153,7 +153,7 @@ class Fences:
             return any(each.has_processes() for each in (self._pens, self._unfenced) if each is not None)
 
     def catch_up(self) -> None:
-        """Returns when the wardens have told what they have made by now."""
+        """Returns once the wardens have reported the names that they have made by now."""
         if (pens := self._pens) is not None:
             pens.catch_up()
 

@@ -50,8 +50,8 @@ class Result(Struct, frozen=True):
     needed: PermissionNeeded | None = None
     """What it would have needed not to fail, if there was no approver to ask: see `Session.retry`."""
     left_running: tuple[str, ...] = ()
-    """What earlier commands have left running in the session under other rules, a line each: told once, with
-    the first command under these."""
+    """What earlier commands have left running in the session under other rules, a line each: reported once,
+    with the first command under these."""
 
     def __repr__(self) -> str:
         """Short: a decision has its whole policy in it."""

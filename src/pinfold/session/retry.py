@@ -117,7 +117,7 @@ def told(decision: Decision, violations: Sequence[Violation]) -> Decision:
     """The decision with one more reason: why it is asked."""
     more = f" and {len(violations) - 1} more" if len(violations) > 1 else ""
     first = " ".join((violations[0].operation, violations[0].path))
-    said = f"it failed: it was refused `{first}`{more}, and would be run again with leave for that"
+    said = f"it failed: the sandbox denied `{first}`{more}; with permission for that it would run again"
     reason = Reason(StepCode.AGAIN, said, Verdict.ASK)
     return replace(decision, reasons=(reason, *decision.reasons))
 

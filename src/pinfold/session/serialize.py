@@ -140,7 +140,7 @@ def refusal_as_plain(decision: Decision, settlement: Settlement | None) -> Plain
 
 
 def file_refusal_as_plain(refused: FileRefused) -> Plain:
-    """The same of a file tool, with the path it was about."""
+    """Why a file tool did not do something, with the path."""
     path, message = writable(refused.path), writable(str(refused))
     if refused.decision is not None:
         return {**refusal_as_plain(refused.decision, refused.settlement), "path": path, "message": message}
@@ -159,12 +159,12 @@ def file_refusal_as_plain(refused: FileRefused) -> Plain:
 
 
 def writable(text: str) -> str:
-    """The text without lone surrogates, which stand for bytes that were not UTF-8."""
+    """The text without lone surrogates, which Python uses for bytes that were not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def all_writable(value: object) -> object:
-    """The same of every text in a value that goes out."""
+    """A value with `writable` applied to every text in it."""
     match value:
         case str():
             return writable(value)

@@ -24,6 +24,6 @@ def load(
     """The settings in force, or a `PolicyError`: a broken file is never read as an empty one.
 
     `shape` and `check_host` raise `ValueError` for a text that is no rule, or names no hosts; the latter is
-    told in which list it is.
+    given the list that it is in.
     """
     return build([*read_layers(sources), default_layer()], shape, check_host, sources.held)

@@ -103,7 +103,7 @@ def _is_in(kept: dict[object, WrittenValue], key: Key, entry: WrittenValue) -> b
 
 
 def _identity(key: Key, entry: WrittenValue) -> object:
-    """Entries of a table are told apart by their name, so a more trusted layer's value holds."""
+    """A table's entries are identified by name, so a more trusted layer's value holds."""
     return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
 
 

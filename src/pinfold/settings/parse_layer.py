@@ -76,7 +76,7 @@ class SettingsLayer(Struct, frozen=True):
 
 
 def read_layer(document: Document) -> SettingsLayer:
-    """The layer in a document, or a `PolicyError` at the first thing that cannot stand."""
+    """The layer in a document, or a `PolicyError` at the first invalid thing."""
     layer = SettingsLayer(document, {}, {}, [], [])
     for name, value in document.data.items():
         if name == "rule":

@@ -74,7 +74,7 @@ def _network(settings: Settings) -> NetworkRules:
 
 
 def expand(path: str, base: str, home: str) -> str:
-    """An absolute path, its `~` and dots resolved; `~user` is left to stand for a directory of that name."""
+    """An absolute path, its `~` and dots resolved; `~user` stays the name of a directory."""
     if path == "~" or path.startswith("~/"):
         path = join(home, path[2:])
     return normpath(join(base, path))

@@ -58,7 +58,7 @@ class Sources(Struct, frozen=True):
         environ: Mapping[str, str] | None = None,
         held: Mapping[str, object] | None = None,
     ) -> "Sources":
-        """The layers of this machine; `user` is a file or values that stand for the user's own file."""
+        """The layers of this machine; `user` is a file or values instead of the user's own file."""
         environ = os.environ if environ is None else environ
         if not isinstance(user, str | Mapping | None):
             raise TypeError(f"settings are a file or a dictionary, not {type(user).__name__}")

@@ -12,7 +12,7 @@ from pinfold.settings.keys import Key, ValueKind
 
 
 class BadValue(ValueError):  # noqa: N818 - it never leaves this package
-    """The value cannot stand here; `path` leads to the part that is at fault."""
+    """The value is not valid here; `path` leads to the part that is at fault."""
 
     def __init__(self, message: str, help: str = "", path: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)

@@ -29,7 +29,7 @@ class TooMany(Exception):  # noqa: N818
 
 
 def expand(atoms: Sequence[Atom]) -> list[list[Atom]]:
-    """Every word that `atoms` stand for, in bash's order."""
+    """Every word that `atoms` expand to, in bash's order."""
     for at, end, commas in sorted(_pairs(atoms)):
         choices = _choices(atoms[at + 1 : end], [comma - at - 1 for comma in commas])
         if choices is not None:

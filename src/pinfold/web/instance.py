@@ -1,4 +1,5 @@
-"""The page with all that it takes: one for each user, held by a lock, told by a file that no pen can see."""
+"""The page with all that it takes: one for each user, held by a lock, announced by a file that no pen can
+see."""
 
 import errno
 import fcntl
@@ -49,7 +50,7 @@ class WebPage:
         server = _server(port, board)
         self._servers.append(server)
         self.place = PageAddress(server.host, server.port, server.token)
-        # Told before anybody is let in: from here on the gate knows which port is not for pens.
+        # Announced before the first client: from here on the gate knows which port is not for pens.
         write_private(self._file, msgspec.json.encode(self.place))
         self._servers.append(QuestionServer(directory, board))
 

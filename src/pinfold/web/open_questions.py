@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pinfold.web.wire import AnswerReceipt, PageAnswer, PageQuestion
 
 MOST = 200
-"""Questions that stand at once; more are not taken."""
+"""Questions that are open at once; more are not taken."""
 
 Give = Callable[[PageAnswer], AnswerReceipt | None]
 """Passes an answer to the session that asked; None if it does not wait any more."""
@@ -56,7 +56,7 @@ class OpenQuestions:
             return self._version, list(self._standing.values())
 
     def answer(self, id: str, given: PageAnswer) -> AnswerReceipt | None:
-        """None if it does not stand any more."""
+        """None if it is not open any more."""
         with self._changed:
             standing = self._standing.get(id)
         if standing is None:

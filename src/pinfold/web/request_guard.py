@@ -6,7 +6,7 @@ Facts that shape it:
 - Cookies know no ports: one of ours would be sent to every server on 127.0.0.1, such as one that an agent
   runs and a person looks at (`network.publish`). `SameSite` does not help: ports are no part of a site.
 - A header that a form cannot send makes a browser ask first (CORS preflight), and we never answer that.
-- What follows `#` in an address is not sent to anybody.
+- What follows `#` in an address is not sent to any server.
 - What a server has left in the browser (service workers, cached files) answers for the next server on its
   host and port, and reads what follows `#` there.
 

@@ -104,7 +104,8 @@ def _blocked(
     """The rule about git's writes as a whole, if there is one, for git directories of other names.
 
     Working trees may lie in one, as in a bare clone whose worktrees are kept in it: they stay open. What only
-    was a repository, or looks like one, has no HEAD: those may be anybody's `objects`, `refs` and `config`.
+    was a repository, or looks like one, has no HEAD: those may be any program's `objects`, `refs` and
+    `config`.
     """
     for rule in (each for each in rules if each.is_git_writes):
         for directory in (each for each in directories if os.path.lexists(f"{each}/HEAD")):

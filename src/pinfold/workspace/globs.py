@@ -26,7 +26,7 @@ def widened(pattern: str) -> str | None:
 
 
 def literals(pattern: str) -> tuple[str, ...]:
-    """What a pattern that matches nothing may stand for: the brackets of `[*]` may be `Word.pattern`'s."""
+    """What a pattern that matches nothing may mean: the brackets of `[*]` may be `Word.pattern`'s."""
     return pattern, re.sub(r"\[([*?[])\]", r"\1", pattern)
 
 

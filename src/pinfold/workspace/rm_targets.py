@@ -1,7 +1,7 @@
 """Directories that a command's own line deletes as a whole (`rm -r`), so that a person is asked once for
 each, and not for every file in it.
 
-INVARIANT: of one command it is always the same: calls that wait for one answer are told apart by this. What
+INVARIANT: of one command it is always the same: it distinguishes calls that wait for one answer. What
 cannot be read from the line, or would be too much to ask for at once, is asked about name by name.
 """
 

@@ -76,7 +76,7 @@ class LinkResolver:
         last: list[tuple[int, str]] = []
         left: list[str] = []
         at = end = ""
-        # Further than anybody comes, so that most of an endless chain is known by one walk.
+        # Further than any caller gets, so that most of an endless chain is known by one walk.
         for step in walk_path(path, 2 * MOST_LINKS):
             self.left -= 1
             if self.left < 0:

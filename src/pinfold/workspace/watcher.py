@@ -87,7 +87,7 @@ class WorkspaceWatcher:
                 self._look(policy, then)
             if looks:
                 self.trouble = ""
-        except Exception as error:  # noqa: BLE001  (a lookout that ends would leave everything open)
+        except Exception as error:  # noqa: BLE001  (a watcher that ends would leave new names open)
             self.trouble = f"{type(error).__name__}: {error}"
 
     def _look(self, policy: SandboxPolicy, then: Found) -> None:

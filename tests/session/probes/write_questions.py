@@ -1073,7 +1073,7 @@ def what_cannot_wait_is_granted_afterwards_and_run_once_more() -> None:
     kinds = [question.capability for question in person.asked]
     assert kinds == ["widen", "widen", "widen", "write", "write"], kinds
     assert [wish.value for wish in person.asked[1].decision.widening] == [f"{OUT}/file"]
-    assert "it was refused `rename" in person.asked[0].decision.reasons[0].message
+    assert "the sandbox denied `rename" in person.asked[0].decision.reasons[0].message
     rows = [entry.kind for entry in journal() if entry.kind in ("run", "end")]
     assert rows[:4] == ["run", "end", "run", "end"], rows
 

@@ -29,7 +29,7 @@ class Opinion(StrEnum):
 
 
 class Mode(StrEnum):
-    """How the agent's person lets it work, as far as it bears on our answer."""
+    """The agent's permission mode, as far as it bears on our answer."""
 
     PLAN = "plan"
     """Nothing is to be changed, and nothing runs unseen."""

@@ -32,7 +32,7 @@ ORDER = tuple(Opinion)
 MOST = 500
 """Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
 MOST_REASONS = 12
-"""Reasons that are told for one command."""
+"""Reasons that an answer lists for one command."""
 
 
 class HeldConversations(Protocol):
@@ -72,7 +72,7 @@ def judge(call: HookCall, environ: Mapping[str, str], held: HeldConversations | 
 
 
 def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
-    """One yes of the agent's person lets all of the call through, so they are told all of it."""
+    """One yes of the agent's person allows all of the call, so the question shows all of it."""
     from pinfold.approval.showing import too_many
 
     messages = dict.fromkeys(outcome.message for outcome in outcomes if outcome.opinion is Opinion.ASK)

@@ -46,7 +46,7 @@ class AgentSetup(NamedTuple):
     name: str
     """What a person types for it."""
     members: Mapping[str, object] = {}
-    """What must stand at the top of a new file beside the hooks."""
+    """What a new file must have at its top besides the hooks."""
     notes: tuple[str, ...] = ()
 
 
@@ -87,7 +87,7 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
         os.path.join(place, "prompts", "sandbox.md"),
         "/prompts:sandbox",
         notes=(
-            "Codex asks you once to trust the hook: say yes, or nothing is fenced",
+            "Codex asks you once to trust the hook: say yes, or no command runs in the sandbox",
             "a pen cannot be made inside Codex's own sandbox: start it with `-s danger-full-access`",
             "Codex has no switch that makes a failing hook a no",
         ),

@@ -32,7 +32,7 @@ class Publishing:
         self._granted: set[int] = set()
         """Those that the settings did not name: a person granted them to a command."""
         self._taken: set[int] = set()
-        """Those that could not be had, and that this was told of."""
+        """Ports that could not be published, and that the journal has a note about."""
         self._reach: Callable[[], socket] | None = None
 
     def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:

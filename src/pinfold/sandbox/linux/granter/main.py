@@ -63,10 +63,10 @@ from pinfold.sandbox.linux.protocol.file_change import (
 from pinfold.sandbox.linux.protocol.keeper import Ready
 from pinfold.sandbox.linux.protocol.rename_lock import renames_locked
 
-NAME = "pinfold-hand"
+NAME = "pinfold-granter"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 MOST_COPIED = 1 << 28
-"""Bytes: others wait for the hand meanwhile."""
+"""Bytes: other changes wait for the granter meanwhile."""
 
 
 class Changed(Exception):  # noqa: N818

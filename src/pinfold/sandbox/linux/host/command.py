@@ -57,7 +57,7 @@ class CommandSession(Protocol):
     closed: bool
     drain: Drain
     running: set["PennedCommand"]
-    """Those under way: each is among them until it has ended and was told so."""
+    """Running commands: each is among them until its end was reported."""
 
     def next_tag(self, pen: Pen, request: StartRequest) -> int: ...
 
@@ -159,7 +159,7 @@ class Start:
         self.pen = pen
         self.request = request
         self.left_running = left_running
-        """What is to be told with the command's result."""
+        """The violations of the command's result."""
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
@@ -297,7 +297,7 @@ class Start:
         return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement, newline)
 
     def _bound(self, error: int) -> str:
-        """The limit of the policy's that is behind it, as far as anybody can tell."""
+        """The policy's limit that ended it, as far as that can be known."""
         bounds = {errno.ENOMEM: ("data", "memory", " bytes"), errno.EAGAIN: ("nproc", "processes", "")}
         resource, setting, unit = bounds.get(error, ("", "", ""))
         limits = of_kind(self.pen.plan.operations, Limit)

@@ -20,7 +20,7 @@ Facts (epoll(7), proc(5)):
   read. Nothing but its descriptors' number is known of it then (`FDSize`). So where the resource is used up
   and no other command explains it, the command of such processes is ended.
 
-Accepted: descriptors that are under way in a socket are not attributed to anybody.
+Accepted: descriptors that are queued in a socket are not attributed to any command.
 """
 
 import os

@@ -3,7 +3,7 @@
 Descriptors do not pass from one pen into another, nor do connections that could carry them. So a pen whose
 draft comes out as before stays in use: the next commands reach what its commands left running.
 
-Before each command the host checks that the mounts that protect and hide things still stand where they were
+Before each command the host checks that the mounts that protect and hide things are still where they were
 put. Facts, measured on Linux 6.18:
 - A mount on a file is lost when the host replaces that file, as editors and `git config` do (a new file,
   renamed over the old): inside, the new one is open. A directory that is replaced loses its mount, too.

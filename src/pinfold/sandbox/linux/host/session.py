@@ -271,7 +271,7 @@ class LinuxSession:
             raise trouble
 
     def catch_up(self) -> None:
-        """Returns when the wardens have told what they have made by now."""
+        """Returns once the wardens have reported the names that they have made by now."""
         with self.lock:
             pens = (*self.retired, *(pen for _, pen in self.pens))
         for pen in pens:

@@ -137,7 +137,7 @@ class WardenClient:
                 channel.send(self.connection, Hold(protected, hidden))
             except OSError as error:
                 raise ConfinementError(
-                    f"a pen's warden could not be told what is new: {error.strerror}"
+                    f"a sandbox could not be updated for new files: {error.strerror}"
                 ) from None
 
     def settle(self) -> None:
@@ -155,7 +155,7 @@ class WardenClient:
             self.read()
 
     def close(self) -> None:
-        """What it has told by now can be asked for afterwards, too."""
+        """Its reports so far can be read afterwards, too."""
         with self.lock:
             self.is_closing = True
             self._read()

@@ -59,7 +59,8 @@ NEW = (
 PATIENCE = 30.0
 """Seconds that helpers have for what they build, and what was killed to end."""
 PEN_PATIENCE = 4.0
-"""The same for a pen, which takes a hundredth of that, while commands of other pens may stop its spawner."""
+"""Seconds that a pen's helper has: a pen takes a hundredth of that, and commands of other pens may stop its
+spawner."""
 STEP = 0.25
 
 

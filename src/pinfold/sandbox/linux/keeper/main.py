@@ -127,7 +127,7 @@ class Keeper:
         self.cgroups = PenCgroups()
         self.last = 0
         self.ready: list[tuple[int, int, int]] = []
-        """Sessions made before anybody asked."""
+        """Sessions made before a request for one."""
         self.latest: int | None = None
         """The session that the next pen will most likely be for."""
         self.known: tuple[Operations, NameRules] | None = None
@@ -254,7 +254,7 @@ class Keeper:
         self.cgroups.release(number)
 
     def remove_cgroups(self) -> None:
-        """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
+        """All processes end with the keeper; but it must remove a group itself, once all in it have ended."""
         if self.cgroups.made:
             for number in (*self.sessions, *self.pens):
                 self.close(number)

@@ -33,7 +33,7 @@ MOMENT = 0.004
 SURELY = 0.1
 """Seconds after which a change of a umask is certainly done."""
 MOST_CHANGING = 1024
-"""How many threads with a change under way are told apart."""
+"""How many threads with a change under way are tracked."""
 OWNERS = 0o700
 _FIELD = b"\nUmask:\t"
 """Matched with the line end before it, since the first line holds the thread's name, which may be

@@ -96,5 +96,5 @@ def is_loopback(host: str) -> bool:
 
 
 def with_port(address: bytes, port: int) -> bytes:
-    """The same internet address with another port."""
+    """An internet address with another port."""
     return address[:2] + _PORT.pack(port) + address[4:]
