@@ -28,7 +28,7 @@ def learned(screen: Screen) -> str:
     screen.wait_until(lambda text: text.count("Allow this write? [") == 1 and "no in" in text)
     # One key at a time: what comes in one piece was pasted, and is no answer.
     screen.press("w")
-    screen.wait_for("count for what is in ~/new")
+    screen.wait_for("apply to what is in ~/new")
     screen.press("w")
     screen.wait_for("any command may change what is in ~/new")
     screen.press("s")

@@ -56,7 +56,7 @@ def test_what_pinfold_itself_cannot_do_is_told_in_one_line(person: Person) -> No
 def test_an_agent_that_has_no_hook_asked_about_nothing(person: Person) -> None:
     done = person.run("--asked-by", "nobody", "--", "touch", "made")
     assert done.returncode == 2 and not (person.work / "made").exists()
-    assert b"no agent `nobody`" in done.stderr and b"claude-code" in done.stderr
+    assert b"unknown agent `nobody`" in done.stderr and b"claude-code" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def is_served(port: int) -> bool:
 def test_what_no_setting_opens_is_told_no_setting(person: Person) -> None:
     subprocess.run(["git", "init", "-q"], cwd=person.work, check=True)
     told = person.run("-c", "git -c safe.directory='*' init -q --separate-git-dir=a b").stderr.decode()
-    assert "`git init --separate-git-dir` does not work" in told and "refused open" in told
+    assert "`git init --separate-git-dir` cannot work on a project" in told and "refused open" in told
     assert "to allow it" not in told
 
 

@@ -305,14 +305,14 @@ ENDED_AS_IT_BEGINS = """
 import os, signal
 from threading import Thread
 from pinfold.cli import main
-from pinfold.web import place
+from pinfold.web import instance
 
 class Ended(Thread):
     def start(self):
         super().start()
         os.kill(os.getpid(), signal.{name})
 
-place.Thread = Ended
+instance.Thread = Ended
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 raise SystemExit(main(["web"]))
 """
