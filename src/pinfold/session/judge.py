@@ -41,7 +41,7 @@ class Talk(Struct, frozen=True):
     model: str = ""
 
 
-class _Answer(Struct, frozen=True):
+class _CachedDecision(Struct, frozen=True):
     """A decision, which holds as long as what it was made of."""
 
     context: Context
@@ -160,7 +160,7 @@ class Judge:
         if lasts and _is_plain(request) and not disk.was_searched and len(disk.followed) <= MOST_FOLLOWED:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
-            self._answers[request] = _Answer(context, disk.followed, decision)
+            self._answers[request] = _CachedDecision(context, disk.followed, decision)
         return decision
 
     def judged_again(self, request: Request, context: Context) -> Decision:
@@ -218,7 +218,7 @@ class Judge:
         return script
 
     def _ask_hooks(self, request: RunCommand, context: Context, sandboxed: bool) -> tuple[HookAnswer, ...]:
-        from pinfold.session.hooks import Question, ask_hooks
+        from pinfold.session.hooks import ask_hooks
 
         question = HookQuestion(
             conversation_id=self.talk.conversation,
