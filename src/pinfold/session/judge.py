@@ -218,7 +218,7 @@ class Judge:
         return script
 
     def _ask_hooks(self, request: RunCommand, context: Context, sandboxed: bool) -> tuple[HookAnswer, ...]:
-        from pinfold.session.hooks import ask_hooks
+        from pinfold.session.hooks import HookQuestion, ask_hooks
 
         question = HookQuestion(
             conversation_id=self.talk.conversation,
