@@ -4,12 +4,9 @@ The child has a network of its own with nothing but loopback: whatever an agent 
 it tells nobody.
 """
 
-import fcntl
 import json
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -18,10 +15,8 @@ from typing import Any
 
 from tests.agents.model_stub import Call, Model
 from tests.patience import wait_until
-from tests.probe_module import SKIPPED
+from tests.probe_module import in_own_network
 
-SIOCSIFFLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
-CLONE_NEWNET = 0x40000000
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 TOOLS = {
     "claude-code": ("Bash", "command"),
@@ -112,12 +107,13 @@ def started_by(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
     return ["-p", "go", "-m", "gemini-2.5-flash", "--yolo"], more
 
 
-def installed(agent: str) -> None:
+def installed(agent: str, *, with_hooks: bool = True) -> None:
     if agent == "gemini":
         file = Path.home() / ".gemini/settings.json"
         file.parent.mkdir()
         file.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
-    pinfold("install", agent)
+    if with_hooks:
+        pinfold("install", agent)
 
 
 # What holds of every agent
@@ -230,19 +226,8 @@ EVERYWHERE = (
 OF_CLAUDE = ("other_hooks_do_not_undo_it", "files_are_judged_too")
 
 
-def _alone() -> None:
-    """From here on there is no network but loopback."""
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-        print("no network of our own can be made here")
-        sys.exit(SKIPPED)
-    with socket.socket() as any_:
-        fcntl.ioctl(any_, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", UP | RUNNING))
-
-
 if __name__ == "__main__":
-    _alone()
+    in_own_network()
     name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
     subprocess.run(["git", "init", "--quiet"], check=True)
     installed(chosen)
