@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pinfold.approval import settle
 from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
 from pinfold.cli.question_view import QuestionView
 from pinfold.integrations.acp import _asked
+from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.hook_call import HookCall, Opinion
 from pinfold.integrations.hooks.judge_call import judge
 from pinfold.integrations.markdown import verbatim_line
@@ -215,6 +217,27 @@ def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> Non
     assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
     outcome = judge(call(RunCommand("echo " + "x" * 3 * LONGEST_COMMAND), cwd=tmp_path), environ)
     assert outcome.opinion is Opinion.DENY and "script file" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("agent", "event"), [("claude-code", "PreToolUse"), ("vscode", "PreToolUse"), ("gemini", "BeforeTool")]
+)
+def test_no_agents_dialog_is_told_less_than_its_yes_lets_through(
+    agent: str, event: str, tmp_path: Path
+) -> None:
+    """Agents cut what a hook tells them: long names of the first files would push the last one out."""
+    environ = {"HOME": str(tmp_path / "home")}
+    names = [f"/srv/{number}{'/' + 'd' * 250}" for number in range(MOST_WANTED)]
+    for times in (1, 2, 3, 8):
+        asked = call(*(WriteFile(name * times) for name in names), cwd=tmp_path, agent=agent, event=event)
+        outcome = judge(asked, environ)
+        told = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}").reply(asked, outcome)
+        is_asked = b'"ask"' in told.stdout
+        assert is_asked is (outcome.opinion is Opinion.ASK)
+        assert not is_asked or all((name * times).encode() in told.stdout for name in names)
+    assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
+    trouble = call(cwd=tmp_path, agent=agent, event=event, trouble="x" * 20_000)
+    assert judge(trouble, environ).opinion is Opinion.DENY
 
 
 @pytest.mark.parametrize("rows", range(6, 40))
