@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
-from pinfold.cli.draw import draw
+from pinfold.cli.draw import draw, spaced, unspaced
 from pinfold.cli.output import short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
@@ -51,7 +51,7 @@ class QuestionView:
         from rich.text import Text
 
         width = min(columns, WIDEST)
-        command = [Text(line) for line in _command(question, width, _most_lines(rows))]
+        command = [Text(spaced(line)) for line in _command(question, width, _most_lines(rows))]
         return _drawn(
             [
                 Rule("pinfold asks", style="yellow", align="left", characters="-" if _is_plain() else "─"),
@@ -84,7 +84,7 @@ class QuestionView:
             return None
         if is_running:  # the headline is all that is granted
             return _drawn([_headline(question), Text()], width)
-        command = [Text(line) for line in _command(question, width, _most_lines(rows))]
+        command = [Text(spaced(line)) for line in _command(question, width, _most_lines(rows))]
         place = _table([fact for fact in _facts(question) if fact[0] == PLACE])
         again = _drawn([_headline(question), Text(), *command, place, Text()], width)
         return again if self._fits(question, again, columns, rows) else None
@@ -112,7 +112,7 @@ class QuestionView:
 def _headline(question: PermissionNeeded) -> "RenderableType":
     from rich.text import Text
 
-    return Text(wording.headline(question, short_path), style="bold")
+    return Text(spaced(wording.headline(question, short_path)), style="bold")
 
 
 def _is_plain() -> bool:
@@ -148,7 +148,7 @@ def _whole(question: PermissionNeeded, width: int) -> list[str]:
     """The whole command, every fact that was cut, and the headline again."""
     from rich.text import Text
 
-    lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
+    lines = [Text(spaced(f"  {visible(line)}")) for line in question.command.split("\n")]
     command = [Text("the whole command:"), *lines, Text()] if question.command else []
     is_all = bool(question.decision.widening or question.source)
     facts = [(name, value) for name, value in _facts(question) if is_all or len(value) > LONGEST_FACT]
@@ -203,7 +203,7 @@ def _table(rows: Facts, style: str = "dim") -> "RenderableType":
     table.add_column(style=style, no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(f"  {name}", value)
+        table.add_row(f"  {name}", spaced(value))
     return table
 
 
@@ -227,4 +227,4 @@ def _drawn(parts: "list[RenderableType]", width: int) -> list[str]:
     for part in parts:
         sheet.print(part, soft_wrap=False)
     assert isinstance(sheet.file, StringIO)  # noqa: S101  (for mypy)
-    return [line.rstrip() for line in sheet.file.getvalue().splitlines()]
+    return [line.rstrip() for line in unspaced(sheet.file.getvalue()).splitlines()]
