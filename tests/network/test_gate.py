@@ -11,6 +11,7 @@ from pinfold.kernel.socket_info import memory_of
 from pinfold.model.decision import Verdict
 from pinfold.network.host_decision import HostDecision
 from pinfold.network.limits import Buffers, GateLimits
+from pinfold.network.relay import INSPECTED, SocketPump
 from pinfold.network.upstream import Upstream
 from pinfold.network.wildcard_budget import AT_ONCE
 from tests.network.gate_world import (
@@ -771,6 +772,30 @@ def test_idle_connections_end() -> None:
             assert all("seconds" in record.message for record in await world.recorded(3))
 
     run(test())
+
+
+def test_little_is_inspected_at_once() -> None:
+    """Records of a byte each, behind a hello, would keep all other connections waiting."""
+
+    async def scenario() -> None:
+        (program, source), (sink, there) = socket.socketpair(), socket.socketpair()
+        pieces: list[int] = []
+        with program, source, sink, there:
+            pump = SocketPump(source, sink)
+
+            def inspect(data: bytes) -> bool:
+                pieces.append(len(data))
+                return True
+
+            pump.inspect = inspect
+            source.setblocking(False)
+            program.sendall(b"\x15\x03\x03\0\1x" * 8000)
+            pump.start()
+            await until(lambda: sum(pieces) == 48_000)
+            pump.stop()
+        assert max(pieces) <= INSPECTED
+
+    run(scenario())
 
 
 def test_programs_outside_leave_commands_connections() -> None:
