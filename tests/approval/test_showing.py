@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pinfold.approval import settle
 from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
 from pinfold.cli.question_view import QuestionView
 from pinfold.integrations.acp import _asked
+from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.hook_call import HookCall, Opinion
 from pinfold.integrations.hooks.judge_call import judge
 from pinfold.integrations.markdown import verbatim_line
@@ -198,8 +200,10 @@ def test_so_many_things_at_once_are_refused_with_what_to_do(tmp_path: Path) -> N
         assert session.settings.network.allow == ("h1.example", "h2.example")
 
 
-def call(*requests: Any, cwd: Path) -> HookCall:
-    return HookCall("claude-code", "PreToolUse", "tool", str(cwd), requests=requests, can_rewrite=True)
+def call(
+    *requests: Any, cwd: Path, agent: str = "claude-code", event: str = "PreToolUse", trouble: str = ""
+) -> HookCall:
+    return HookCall(agent, event, "tool", str(cwd), requests=requests, can_rewrite=True, trouble=trouble)
 
 
 def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> None:
@@ -213,6 +217,44 @@ def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> Non
     assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
     outcome = judge(call(RunCommand("echo " + "x" * 3 * LONGEST_COMMAND), cwd=tmp_path), environ)
     assert outcome.opinion is Opinion.DENY and "script file" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("agent", "event"), [("claude-code", "PreToolUse"), ("vscode", "PreToolUse"), ("gemini", "BeforeTool")]
+)
+def test_no_agents_dialog_is_told_less_than_its_yes_lets_through(
+    agent: str, event: str, tmp_path: Path
+) -> None:
+    """Agents cut what a hook tells them: long names of the first files would push the last one out."""
+    environ = {"HOME": str(tmp_path / "home")}
+    names = [f"/srv/{number}{'/' + 'd' * 250}" for number in range(MOST_WANTED)]
+    for times in (1, 2, 3, 8):
+        asked = call(*(WriteFile(name * times) for name in names), cwd=tmp_path, agent=agent, event=event)
+        outcome = judge(asked, environ)
+        told = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}").reply(asked, outcome)
+        is_asked = b'"ask"' in told.stdout
+        assert is_asked is (outcome.opinion is Opinion.ASK)
+        assert not is_asked or all((name * times).encode() in told.stdout for name in names)
+    assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
+    trouble = call(cwd=tmp_path, agent=agent, event=event, trouble="x" * 20_000)
+    assert judge(trouble, environ).opinion is Opinion.DENY
+
+
+@pytest.mark.parametrize("rows", range(6, 40))
+@pytest.mark.parametrize("lines", [1, 3, 6])
+@pytest.mark.parametrize("description", ["", "harmless " * 200])
+def test_a_command_is_on_the_screen_before_it_can_be_granted(rows: int, lines: int, description: str) -> None:
+    """In a window of a few lines, its beginning would be above the screen."""
+    command = [f"echo {number}" for number in range(lines)]
+    asked = question(command="\n".join(command), description=description, cwd="/srv/place")
+    sheet = QuestionView()
+    if sheet.is_cut(asked, 80, rows):
+        asked = replace(asked, choices=(Answer.NO,))
+        assert "press `e`" in "".join(sheet.question(asked, 80, rows))
+        return
+    shown = [*sheet.question(asked, 80, rows), *sheet.choices(asked, asked.reaches[0], 80), "the prompt"]
+    screen = "\n".join(shown[-rows:])
+    assert all(text in screen for text in (*command, "/srv/place", "run this"))
 
 
 def test_what_a_yes_grants_is_on_the_screen_before_it_can_be_granted() -> None:

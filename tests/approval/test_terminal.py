@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from pinfold.approval.terminal import _Talk
+from pinfold.approval.terminal import EMPTY_BELOW, _Talk, without_pictures
 from pinfold.model.permission import Answer, PermissionNeeded, Reach, Reply
 from tests.patience import PATIENCE
 from tests.web.page_world import question
@@ -68,6 +68,14 @@ SPOILT = {
     "text in the colour of the ground": "\x1b]110\x1b\\",
     "a ground in the colour of text": "\x1b]111\x1b\\",
     "a console's palette": "\x1b]R\x1b\\",
+    "the sequences of a VT52": "\x18\x1b\\\x1b<",
+    "text that erasing spares": '\x1b[0"q',
+    "a picture over the question": "\x1b_Ga=d,d=A,q=2\x1b\\",
+    "text where the question will be": "\r\n\x1b[J",
+}
+AROUND = {
+    "tmux": ({"TMUX": "/tmp/tmux-0/default,1,0"}, "\x1bPtmux;\x1b\x1b_Ga=d,d=A,q=2\x1b\x1b\\\x1b\\"),
+    "GNU screen": ({"STY": "1.pts-0"}, "\x1bP\x1b_Ga=d,d=A,q=2\x1b\x1b\\\x1bP\\\x1b\\"),
 }
 
 
@@ -76,9 +84,18 @@ def test_what_a_command_did_to_the_terminal_is_mended_before_a_question(
     mended: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    for name in ("TMUX", "STY"):
+        monkeypatch.delenv(name, raising=False)
     seen = _drawn(question(command="touch x"))
     before, _, after = seen.partition("touch x")
-    assert after and mended in before
+    assert after and mended in before and before.endswith(EMPTY_BELOW)
+
+
+@pytest.mark.parametrize(("environ", "deleted"), AROUND.values(), ids=AROUND)
+def test_pictures_of_the_terminal_around_this_one_are_deleted_too(
+    environ: dict[str, str], deleted: str
+) -> None:
+    assert without_pictures(environ) == deleted
 
 
 class Long(Lines):

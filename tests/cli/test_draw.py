@@ -2,11 +2,19 @@
 
 import os
 import pty
+import re
 import termios
 
-from pinfold.cli.draw import draw
+import pytest
+from rich.cells import cell_len
+
+from pinfold.cli.draw import columns_of, draw, spaced, unspaced
 from pinfold.cli.output import fold, fold_for_terminal
+from pinfold.cli.question_view import QuestionView
+from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span
+from pinfold.model.permission import Capability
+from tests.approval.questions import question
 
 
 def test_carets_stand_below_their_part() -> None:
@@ -65,3 +73,22 @@ def test_what_programs_read_is_one_line() -> None:
         os.close(theirs)
     with open(os.devnull) as nobody:
         assert fold_for_terminal("word " * 40, nobody.fileno()) == ["word " * 40]
+
+
+def test_every_character_is_folded_by_the_columns_that_a_terminal_gives_it() -> None:
+    """Rich takes the vowel signs of many scripts for narrower than terminals draw them."""
+    for code in range(0x80, 0x20000):
+        character = chr(code)
+        if visible(character) == character:
+            assert unspaced(spaced(character)) == character
+            assert cell_len(spaced(character)) >= columns_of(character)
+
+
+@pytest.mark.parametrize("character", ["\u093e", "\u0bbe", "\u1161", "\U00011131", "x"])
+def test_no_line_of_a_question_is_wider_than_the_terminal(character: str) -> None:
+    path = "/" + character * 900
+    asked = question(capability=Capability.WRITE, path=path, operation="open", cwd=path, description=path)
+    lines = QuestionView().question(asked, 80, 24)
+    plain = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in lines]
+    assert max(sum(map(columns_of, line)) for line in plain) < 80
+    assert "".join(plain).count(character) >= 1800

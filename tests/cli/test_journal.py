@@ -90,6 +90,7 @@ def test_what_is_old_is_forgotten(journal: Journal, capsys: pytest.CaptureFixtur
 
 def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["journal", "list", "--session", "\x1b"]) == 0
+    assert main(["journal", "list", "--session", os.fsdecode(b"\xff")]) == 0
     Path(journal.path).write_bytes(b"")  # as of one that there was no room for
     assert main(["journal", "list"]) == 0
     for name in (journal.path, f"{journal.path}.new"):
@@ -97,7 +98,8 @@ def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[st
     assert main(["journal", "list"]) == 0 and main(["journal", "forget", "--older-than", "1d"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "the journal state/pinfold/journal.sqlite has no entries of a session `\\x1b`"
-    assert said[1:] == [*["the journal state/pinfold/journal.sqlite is empty"] * 2, "0 entries deleted"]
+    assert said[1] == "the journal state/pinfold/journal.sqlite has no entries of a session `\\udcff`"
+    assert said[2:] == [*["the journal state/pinfold/journal.sqlite is empty"] * 2, "0 entries deleted"]
     assert not os.path.exists(journal.path)
 
 

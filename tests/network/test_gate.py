@@ -11,9 +11,21 @@ from pinfold.kernel.socket_info import memory_of
 from pinfold.model.decision import Verdict
 from pinfold.network.host_decision import HostDecision
 from pinfold.network.limits import Buffers, GateLimits
+from pinfold.network.relay import INSPECTED, SocketPump
 from pinfold.network.upstream import Upstream
 from pinfold.network.wildcard_budget import AT_ONCE
-from tests.network.gate_world import LOOPBACK, TAG, World, answer_http, echo, run, server, until
+from tests.network.gate_world import (
+    LOOPBACK,
+    TAG,
+    Client,
+    World,
+    answer_http,
+    echo,
+    listening,
+    run,
+    server,
+    until,
+)
 from tests.network.tls_hellos import made_hello, real_hello, server_name
 from tests.patience import PATIENCE
 
@@ -760,6 +772,56 @@ def test_idle_connections_end() -> None:
             assert all("seconds" in record.message for record in await world.recorded(3))
 
     run(test())
+
+
+def test_little_is_inspected_at_once() -> None:
+    """Records of a byte each, behind a hello, would keep all other connections waiting."""
+
+    async def scenario() -> None:
+        (program, source), (sink, there) = socket.socketpair(), socket.socketpair()
+        pieces: list[int] = []
+        with program, source, sink, there:
+            pump = SocketPump(source, sink)
+
+            def inspect(data: bytes) -> bool:
+                pieces.append(len(data))
+                return True
+
+            pump.inspect = inspect
+            source.setblocking(False)
+            program.sendall(b"\x15\x03\x03\0\1x" * 8000)
+            pump.start()
+            await until(lambda: sum(pieces) == 48_000)
+            pump.stop()
+        assert max(pieces) <= INSPECTED
+
+    run(scenario())
+
+
+def test_programs_outside_leave_commands_connections() -> None:
+    """Every user of the machine may connect to a published port: they get what one command would get."""
+
+    async def scenario() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=GateLimits(connections=8))
+        async with world.running(), server(echo) as port:
+            listener = listening()
+
+            async def reach(_: int) -> socket.socket:
+                return socket.socket()
+
+            world.gate.serve_published(listener, port, reach)
+            served = 0
+            for _ in range(8):
+                with suppress(OSError):
+                    reader, writer = await asyncio.open_connection(*listener.getsockname())
+                    world.clients.append(Client(reader, writer))
+                    await world.clients[-1].say(b"x")
+                    served += await reader.read(1) == b"x"
+            assert served == 6
+            client = await world.connect()
+            assert (await client.tunnel("a.test", port)).startswith(b"HTTP/1.1 200 ")
+
+    run(scenario())
 
 
 def test_ways_that_nobody_takes_count_too() -> None:

@@ -64,6 +64,15 @@ def test_malformed(written: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("piece", ["1.", "\xe4", "f", "0", "a:", "[", "\u00ad"])
+def test_what_is_longer_than_any_name_is_not_read(piece: str) -> None:
+    """A command chooses the host: reading 64 kB of it would keep the gate's other connections waiting."""
+    with pytest.raises(ValueError, match="longer than 253 characters"):
+        canonical(piece * (65536 // len(piece)))
+    name = ".".join(["a" * 49] * 5 + ["b" * 3])
+    assert len(name) == 253 and canonical(f"{name}.") == canonical(name) == name
+
+
 PATTERNS = [
     ("example.com", "example.com", 443, True),
     ("Example.com", "example.com", 443, True),

@@ -7,7 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from pinfold.model.decision import Widening
 from pinfold.model.permission import Answer, Capability
 from tests.web.chromium import Browser, found
 from tests.web.page_world import Asking, page, question
@@ -128,6 +130,66 @@ def test_what_is_wanted_is_in_sight_of_the_buttons(browser: Browser, tmp_path: P
         armed(browser)
         browser.press("n")
         asking.wait()
+
+
+LONG = "echo hello\n" * 200
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"command": LONG}, ".card pre"),
+        ({"command": "make", "cwd": f"/{'d' * 200}" * 200}, ".card dd"),
+        ({"command": "make", "why": "x " * 20_000}, ".card dd:last-of-type"),
+    ],
+    ids=["command", "directory", "reason"],
+)
+def test_a_yes_counts_once_all_of_it_was_in_sight(
+    given: dict[str, str], part: str, browser: Browser, tmp_path: Path
+) -> None:
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        asking = Asking(environ, question("1", **given))
+        armed(browser)
+        browser.press("y")
+        browser.wait("!document.getElementById('note').hidden")
+        browser.run("document.querySelector('.card button').click()")
+        assert asking.reply is None and browser.run("document.querySelectorAll('.unread').length") == 1
+        browser.run(f"document.querySelector('{part}').scrollTo(0, 1e6)")
+        browser.wait("!document.querySelector('.unread')")
+        armed(browser)
+        browser.run("document.querySelector('.card button').scrollIntoView({block: 'end'})")
+        browser.press("y")
+        browser.wait("!document.querySelector('.card') || document.querySelector('.card button:enabled')")
+        if asking.reply is None:  # the first one brought the choices into sight
+            browser.press("y")
+        reply = asking.wait()
+        assert reply is not None and reply.answer is Answer.ONCE
+
+
+def test_what_many_parts_grant_is_passed_before_a_yes_counts(browser: Browser, tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        wishes = tuple(Widening("network", f"h{number}.{'d' * 60}.{'e' * 60}.test") for number in range(12))
+        asked = question("1", "make\n" * 12, capability=Capability.WIDEN)
+        asked = replace(asked, decision=replace(asked.decision, widening=wishes))
+        browser.call(
+            "Emulation.setDeviceMetricsOverride", width=500, height=300, deviceScaleFactor=1, mobile=False
+        )
+        asking = Asking(environ, asked)
+        armed(browser)
+        browser.run("document.querySelector('.card pre').scrollTo(0, 1e6)")
+        browser.run("scrollTo(0, 0)")
+        browser.press("y")
+        browser.wait(
+            "document.querySelector('.card .answers').getBoundingClientRect().bottom <= innerHeight + 2"
+        )
+        time.sleep(0.2)
+        assert asking.reply is None
+        armed(browser)
+        browser.press("y")
+        reply = asking.wait()
+        assert reply is not None and reply.answer is Answer.ONCE
 
 
 def test_another_page_on_this_machine_gets_nowhere(browser: Browser, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ LONGEST_REASON = 4000
 """Characters of a sentence that names what a call wants, with each path in it."""
 LONGEST_COMMAND = 20_000
 """Characters of a command, as they are drawn."""
+LONGEST_TOLD = 8_900
+"""Characters of what an agent's own dialog is told: Claude Code cuts it at 10,000, and a hook at 9,000."""
 LONGEST_DESCRIPTION = 1000
 """Characters of the agent's own words. They grant nothing, so the rest of them is left out."""
 
@@ -56,6 +58,15 @@ def too_long(command: str) -> str:
     return (
         f"the line is longer than the {LONGEST_COMMAND:,} characters that a person is shown:"
         " put it into a script file and run that"
+    )
+
+
+def too_much_told(message: str) -> str:
+    """Why an agent's own dialog is not asked to show this; empty if it can."""
+    if len(message) <= LONGEST_TOLD:
+        return ""
+    return (
+        f"what it wants takes more than the {LONGEST_TOLD:,} characters that a person is shown: ask in parts"
     )
 
 

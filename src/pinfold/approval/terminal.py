@@ -5,7 +5,8 @@ Facts about terminals that shape it:
   has another one, or none: it can neither draw nor type here. We copy its output here, and hold it back while
   a question is open (`turn`).
 - What it wrote before may have left the terminal in any state: in the midst of a sequence that would swallow
-  our text, with another character set, invisible, scrolling in one line alone. So it is set right first.
+  our text, with another character set, invisible, scrolling in one line alone, with text or a picture where
+  ours will be. So it is set right first, and emptied from there on.
 - While a command runs on a terminal of its own, ours is raw: keys come one by one, unseen. A question wants
   them so as well, and for itself.
 - What was typed before the question stood (or pasted, or reported by the terminal) is no answer to it: it is
@@ -18,7 +19,7 @@ import signal
 import threading
 import time
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -40,23 +41,41 @@ PROMPTS = {
     Capability.WRITE: "Allow this write?",
     Capability.READ: "Allow this read?",
 }
-# Ends any sequence that was begun, printing, and what holds drawing back; UTF-8, without which bytes of our
-# characters would be controls (0x9b); plain text, the usual characters, the whole screen scrolls, a cursor;
-# text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around; and
-# the colours of the terminal's own settings (the last is the Linux console's), or the text might be
-# invisible.
+# Ends any sequence that was begun, the sequences of a VT52, printing, and what holds drawing back; UTF-8,
+# without which bytes of our characters would be controls (0x9b); plain text, the usual characters, the whole
+# screen scrolls, a cursor; text in the order in which it is written (ECMA-48, BDSM), where a terminal would
+# turn Hebrew around; nothing is guarded from being erased (ECMA-48, SPA; DECSCA); and the colours of the
+# terminal's own settings (the last is the Linux console's), or the text might be invisible.
 SET_RIGHT = (
-    "\x18\x1b\\\x1b[4i\x1b[?2026l\x1b%G\x1b[0m\x1b(B\x0f\x1b7\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[8l"
-    "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]R\x1b\\"
+    "\x18\x1b\\\x1b<\x1b[4i\x1b[?2026l\x1b%G\x1b[0m\x1b(B\x0f\x1b7\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[8l"
+    '\x1b[0"q\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]R\x1b\\'
 )
 LEAVE_WINDOW = "\x1b[?1047l"
 """Where no command is there any more, which may have left a screen of its own: nothing scrolls back there."""
+EMPTY_BELOW = "\x1b[J"
+"""What the command left there would stand between our lines and beside them. A line that is erased whole has
+letters of the usual size again (DECDWL)."""
+PICTURES = "\x1b_Ga=d,d=A,q=2\x1b\\"
+"""Deletes them (kitty's graphics protocol): no text and no erasing covers them."""
 AS_USUAL = "\x1b[8h"
 MORE, BELOW = "more: press any key", 2
 _INPUT, _OUTPUT, _LOCAL, _CHARACTERS = 0, 1, 3, 6
 """Where tcgetattr has these modes."""
 
 _asking = threading.Lock()
+
+
+def without_pictures(environ: Mapping[str, str]) -> str:
+    """Deletes the pictures on the screen, also of the terminal around tmux or GNU screen.
+
+    Facts: tmux takes APC for a window's title, and screen hands it on as text. Both hand on what a DCS of
+    theirs has in it: in tmux's each ESC is doubled, and screen's cannot hold an ESC and `\\` together.
+    """
+    if environ.get("TMUX"):
+        return "\x1bPtmux;" + PICTURES.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    if environ.get("STY"):
+        return f"\x1bP{PICTURES[:-1]}\x1b\\\x1bP{PICTURES[-1]}\x1b\\"
+    return PICTURES
 
 
 class Sheet(Protocol):
@@ -228,8 +247,7 @@ class _Talk:
         if self._sheet.is_cut(self._question, columns, rows):
             self._question = replace(self._question, choices=(Answer.NO,))  # until all of it was shown
         is_alone = self._question.capability not in PROMPTS
-        start = "\n" if self._is_dumb else SET_RIGHT + (LEAVE_WINDOW if is_alone else "") + "\r\n"
-        text = start + _text(self._sheet.question(self._question, columns, rows))
+        text = self._cleared(is_alone) + _text(self._sheet.question(self._question, columns, rows))
         # To draw and to be quiet take a while, in which the terminal may have been given back: what is
         # written then lands in another program's lines, or in steps where those are raw.
         if self._is_withdrawn():
@@ -261,6 +279,13 @@ class _Talk:
             elif key in self._keys:
                 return self._said(self._keys[key])
         return None
+
+    def _cleared(self, is_alone: bool) -> str:
+        """What makes room for the question: a new line, with nothing on it or below it."""
+        if self._is_dumb:
+            return "\n"
+        window = LEAVE_WINDOW if is_alone else ""
+        return f"{SET_RIGHT}{window}{without_pictures(os.environ)}\r\n{EMPTY_BELOW}"
 
     def _has_shown(self, lines: list[str], *, in_parts: bool) -> bool:
         """Whether all of it was; what does not fit is shown in parts, since not every screen scrolls back."""

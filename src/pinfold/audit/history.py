@@ -18,7 +18,7 @@ from msgspec import Raw, Struct, json
 
 from pinfold.audit.archive import opened
 from pinfold.audit.journal import Journal, JournalError
-from pinfold.audit.tail_file import JournalEntry, TailFile, TailRow
+from pinfold.audit.tail_file import JournalEntry, TailFile, TailRow, storable
 from pinfold.model.errors import PinfoldError
 
 COLUMNS = "id, at, session, kind, about, data"
@@ -116,7 +116,12 @@ def _reading(path: str) -> Iterator[tuple[Ask, list[TailRow]]]:
                 if table:
                     table.execute("BEGIN")
                     table.execute(ANY).fetchone()
-            yield lambda query, *values: table.execute(query, values).fetchall() if table else [], lines
+
+            def ask(query: str, *values: Any) -> list[tuple[Any, ...]]:
+                texts = (storable(value) if isinstance(value, str) else value for value in values)
+                return table.execute(query, tuple(texts)).fetchall() if table else []
+
+            yield ask, lines
     except OSError as error:
         raise PinfoldError(f"the journal {path} cannot be read: {error.strerror or error}") from None
 

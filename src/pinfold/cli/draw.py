@@ -99,6 +99,54 @@ def _window(cells: list[str], spans: list[tuple[int, int]], width: int) -> tuple
 def _columns(cell: str) -> int:
     if cell.isascii():
         return len(cell)
-    from unicodedata import combining, east_asian_width
+    return sum(map(columns_of, cell))
 
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in cell)
+
+def columns_of(character: str) -> int:
+    """The columns that a character takes, rather too many than too few."""
+    from unicodedata import category, combining, east_asian_width
+
+    if category(character) == "Mc":
+        return 1
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+_SPACED = 0xF0000
+"""What is added to a character that rich takes for narrower than terminals draw it. The result is for private
+use and one column wide. `visible` spells such characters out, so that none can be mistaken for another."""
+_SECOND = chr(_SPACED)
+"""Stands for the second column of one."""
+
+
+class _Spacing(dict[int, str]):
+    """For `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        from rich.cells import cell_len
+
+        character = chr(code)
+        columns = columns_of(character) if 0x80 <= code < 0x20000 else 0
+        is_narrow = cell_len(character) < columns
+        self[code] = chr(code + _SPACED) + _SECOND * (columns - 1) if is_narrow else character
+        return self[code]
+
+
+_SPACING = _Spacing()
+
+
+def spaced(text: str) -> str:
+    """Visible text with which rich folds lines as terminals do; see `unspaced`.
+
+    Facts: rich counts no column for the vowel signs of many scripts (Mc), and terminals one. A path of them
+    would take many lines more on the screen than rich has counted.
+    """
+    return text if text.isascii() else text.translate(_SPACING)
+
+
+def unspaced(text: str) -> str:
+    """The text that `spaced` was given."""
+    if text.isascii():
+        return text
+    return "".join(chr(ord(c) - _SPACED) if c > _SECOND else c for c in text if c != _SECOND)

@@ -13,7 +13,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pinfold.approval.terminal import AS_USUAL, LEAVE_WINDOW, QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.approval.terminal import (
+    AS_USUAL,
+    EMPTY_BELOW,
+    LEAVE_WINDOW,
+    QUIET,
+    SET_RIGHT,
+    TTY,
+    TerminalApprover,
+    without_pictures,
+)
 from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import STDERR
 from pinfold.cli.output import fold_for_terminal, print_json, short_path
@@ -184,7 +193,8 @@ class _Terminal:
         self._descriptor = descriptor
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
         # The command's output may have left the terminal in any state.
-        self._put("" if self._is_dumb else SET_RIGHT + LEAVE_WINDOW)
+        cleared = SET_RIGHT + LEAVE_WINDOW + without_pictures(os.environ) + EMPTY_BELOW
+        self._put("" if self._is_dumb else cleared)
 
     def restore(self) -> None:
         self._put("" if self._is_dumb else AS_USUAL)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
-from pinfold.cli.draw import draw
+from pinfold.cli.draw import draw, spaced, unspaced
 from pinfold.cli.output import short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
@@ -26,6 +26,8 @@ AROUND = 2
 LONGEST_FACT = 240
 """Characters of a fact that are shown before the person presses `e`."""
 UNSEEN = "  not all of this fits on the screen: press `e` to see it in parts, then answer"
+PLACE = "in"
+"""The fact that says where a command runs, as `wording.circumstances` names it."""
 GRANTING_NOTHING = ("wanted by", "agent says")
 """Facts that do not change what a yes grants."""
 Facts = list[tuple[str, str]]
@@ -39,17 +41,17 @@ class QuestionView:
         from rich.text import Text
 
         lines = self._lines(question, columns, rows)
-        if self._fits(question, lines, columns, rows):
-            return lines
-        note = [Text(UNSEEN)] if self._grants_more(question) else []
-        return [*lines, *_drawn([*note, _headline(question), Text()], min(columns, WIDEST))]
+        below = self._shown_again(question, lines, columns, rows)
+        if below is None or question.choices == (Answer.NO,):  # other answers come after `e`
+            return [*lines, *_drawn([Text(UNSEEN), _headline(question), Text()], min(columns, WIDEST))]
+        return [*lines, *below]
 
     def _lines(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
         from rich.rule import Rule
         from rich.text import Text
 
         width = min(columns, WIDEST)
-        command = [Text(line) for line in _command(question, width, _most_lines(rows))]
+        command = [Text(spaced(line)) for line in _command(question, width, _most_lines(rows))]
         return _drawn(
             [
                 Rule("pinfold asks", style="yellow", align="left", characters="-" if _is_plain() else "─"),
@@ -62,23 +64,34 @@ class QuestionView:
             width,
         )
 
+    def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
+        return self._shown_again(question, self._lines(question, columns, rows), columns, rows) is None
+
+    def _shown_again(
+        self, question: PermissionNeeded, lines: list[str], columns: int, rows: int
+    ) -> list[str] | None:
+        """What stands once more between the question's lines and the choices, where not all lines are on the
+        screen; None if a yes covers something that would not be on it."""
+        from rich.text import Text
+
+        width = min(columns, WIDEST)
+        is_running = question.capability in wording.RUNNING
+        if not is_running and len(_command_lines(question, width)) > _most_lines(rows):
+            return None
+        if self._fits(question, lines, columns, rows):
+            return []
+        if question.decision.widening or question.source:
+            return None
+        if is_running:  # the headline is all that is granted
+            return _drawn([_headline(question), Text()], width)
+        command = [Text(spaced(line)) for line in _command(question, width, _most_lines(rows))]
+        place = _table([fact for fact in _facts(question) if fact[0] == PLACE])
+        again = _drawn([_headline(question), Text(), *command, place, Text()], width)
+        return again if self._fits(question, again, columns, rows) else None
+
     def _fits(self, question: PermissionNeeded, lines: list[str], columns: int, rows: int) -> bool:
         below = len(self.choices(question, question.reaches[0], columns)) + AROUND
         return len(lines) + below <= rows
-
-    def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
-        if self._grants_more(question) and not self._fits(
-            question, self._lines(question, columns, rows), columns, rows
-        ):
-            return True
-        if question.capability in wording.RUNNING:
-            return False
-        return len(_command_lines(question, min(columns, WIDEST))) > _most_lines(rows)
-
-    @staticmethod
-    def _grants_more(question: PermissionNeeded) -> bool:
-        """Whether a yes grants more than the headline says."""
-        return bool(question.decision.widening or question.source)
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
         from rich.text import Text
@@ -99,7 +112,7 @@ class QuestionView:
 def _headline(question: PermissionNeeded) -> "RenderableType":
     from rich.text import Text
 
-    return Text(wording.headline(question, short_path), style="bold")
+    return Text(spaced(wording.headline(question, short_path)), style="bold")
 
 
 def _is_plain() -> bool:
@@ -135,7 +148,7 @@ def _whole(question: PermissionNeeded, width: int) -> list[str]:
     """The whole command, every fact that was cut, and the headline again."""
     from rich.text import Text
 
-    lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
+    lines = [Text(spaced(f"  {visible(line)}")) for line in question.command.split("\n")]
     command = [Text("the whole command:"), *lines, Text()] if question.command else []
     is_all = bool(question.decision.widening or question.source)
     facts = [(name, value) for name, value in _facts(question) if is_all or len(value) > LONGEST_FACT]
@@ -190,7 +203,7 @@ def _table(rows: Facts, style: str = "dim") -> "RenderableType":
     table.add_column(style=style, no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(f"  {name}", value)
+        table.add_row(f"  {name}", spaced(value))
     return table
 
 
@@ -214,4 +227,4 @@ def _drawn(parts: "list[RenderableType]", width: int) -> list[str]:
     for part in parts:
         sheet.print(part, soft_wrap=False)
     assert isinstance(sheet.file, StringIO)  # noqa: S101  (for mypy)
-    return [line.rstrip() for line in sheet.file.getvalue().splitlines()]
+    return [line.rstrip() for line in unspaced(sheet.file.getvalue()).splitlines()]

@@ -32,13 +32,13 @@ LOOPBACK_DOMAINS = frozenset(("localhost", "localdomain", "localdomain4", "local
 METADATA = frozenset(("168.63.129.16", "192.0.0.192"))
 
 
+@lru_cache(1024)
 def canonical(host: str) -> str:
     """The one spelling of a host: a lower-case ASCII name, or an address as the kernel prints it."""
-    # Each connection calls this several times. Longer hosts are rare, and would make the cache large.
-    return _remembered(host) if len(host) <= LONGEST_NAME else _spelled(host)
-
-
-def _spelled(host: str) -> str:
+    # Each connection calls this several times. A command chooses the host: what is longer than any name would
+    # keep the gate's other connections waiting, and make the cache large.
+    if len(host) > LONGEST_NAME + len("."):
+        raise ValueError(f"the host is longer than {LONGEST_NAME} characters")
     if any(c <= " " or c in "%/\\@?#\x7f" for c in host):
         raise ValueError("the host contains a character that host names may not have")
     if host.startswith("[") and host.endswith("]"):
@@ -48,9 +48,6 @@ def _spelled(host: str) -> str:
     name = _ascii(host).lower()
     name = name[:-1] if name.endswith(".") else name
     return _inet_aton(name) or _checked(name)
-
-
-_remembered = lru_cache(1024)(_spelled)
 
 
 def _ascii(host: str) -> str:

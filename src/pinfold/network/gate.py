@@ -76,7 +76,8 @@ class Gate:
         self._held = 0
         """How many connections are open, or being opened, and not joined yet."""
         self._by_command: dict[str, set[GateConnection]] = {}
-        """The connections of each command, by its tag."""
+        """The connections of each command, by its tag; those of programs outside have none, and count as
+        one command's: every user of the machine may connect to a published port."""
         self.buffers = Buffers()
         self._buffer_timer: asyncio.TimerHandle | None = None
 
@@ -238,29 +239,30 @@ class Gate:
         self._finish(connection)
 
     def _no_room_for(self, tag: str) -> Refusal | None:
-        """Why a command gets no further connection; None if it does. Connections from outside have no tag."""
+        """Why a command gets no further connection; None if it does."""
         limits = self._limits
         there = len(self._idle_clients) + len(self._busy) + len(self._passthroughs) + self._held
         if there >= limits.connections:
             said = f"the session already has {limits.connections} connections, its limit"
         else:
-            own = len(self._by_command.get(tag, ())) if tag else 0
+            own = len(self._by_command.get(tag, ()))
             if not own or own < fair_share(limits.connections, there - own):
                 return None
             said = f"the command already has {own} connections, its share of the session's limit"
         return Refusal(RefusalKind.BUSY, said, remedy="close some connections first")
 
     def _count(self, connection: GateConnection) -> None:
+        self._by_command.setdefault(connection.tag, set()).add(connection)
         if connection.tag:
-            self._by_command.setdefault(connection.tag, set()).add(connection)
             self._buffer_timer = self._buffer_timer or asyncio.get_running_loop().call_later(
                 LOOK, self._look_at_buffers
             )
 
     def _look_at_buffers(self) -> None:
         self._buffer_timer = None
-        end_heaviest(self._by_command, self.buffers)
-        if self._by_command:
+        commands = {tag: each for tag, each in self._by_command.items() if tag}
+        end_heaviest(commands, self.buffers)
+        if commands:
             self._buffer_timer = asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
 
     def _await_first_bytes(self, connection: GateConnection) -> None:

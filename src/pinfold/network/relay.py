@@ -16,7 +16,9 @@ from contextlib import suppress
 from pinfold.network.limits import GateLimits
 from pinfold.network.socket_wait import enable_keepalive, is_gone
 
-FAST, LOOKED_AT, SLOW = 1 << 17, 1 << 16, 1 << 14
+FAST, LEAST, SLOW = 1 << 17, 1 << 16, 1 << 14
+INSPECTED = 1 << 13
+"""What is inspected at once: TLS records of one byte take 0.3 us a byte, and nothing else moves meanwhile."""
 MOST_KEPT = 64 << 20
 _BUFFER = bytearray(FAST)
 _VIEW = memoryview(_BUFFER)
@@ -56,7 +58,7 @@ class SocketPump:
 
     def _read(self) -> None:
         try:
-            size = self._takes if self.inspect is None else LOOKED_AT
+            size = self._takes if self.inspect is None else INSPECTED
             count = self._source.recv_into(_BUFFER, size if _kept < MOST_KEPT else SLOW)
         except (BlockingIOError, InterruptedError):
             return
@@ -76,7 +78,7 @@ class SocketPump:
         if sent == len(data):
             self._takes = min(FAST, 2 * self._takes) if sent == self._takes else self._takes
         elif self.is_whole is None:
-            self._takes = max(LOOKED_AT, sent)
+            self._takes = max(LEAST, sent)
             self._keep(bytes(data[sent:]))
             self._loop.remove_reader(self._reads)
             self._loop.add_writer(self._writes, self._write)

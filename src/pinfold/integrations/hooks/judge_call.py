@@ -73,12 +73,13 @@ def judge(call: HookCall, environ: Mapping[str, str], held: HeldConversations | 
 
 def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
     """One yes of the agent's person allows all of the call, so the question shows all of it."""
-    from pinfold.approval.showing import too_many
+    from pinfold.approval.showing import too_many, too_much_told
 
     messages = dict.fromkeys(outcome.message for outcome in outcomes if outcome.opinion is Opinion.ASK)
-    if why := too_many(len(messages)):
+    whole = "; and ".join(messages)
+    if why := too_many(len(messages)) or too_much_told(whole):
         return HookOutcome(Opinion.DENY, why)
-    return replace(first, message="; and ".join(messages))
+    return replace(first, message=whole)
 
 
 def _outcomes(
@@ -200,13 +201,14 @@ def _command(
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks by itself; without an answer it does not start.
         return HookOutcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
-    from pinfold.approval.showing import too_long, too_many
+    from pinfold.approval.showing import too_long, too_many, too_much_told
 
-    if why := too_long(wanted.command) or too_many(len(decision.widening)):
-        return HookOutcome(Opinion.DENY, f"{told(decision)}, and no question can show it: {why}")
-    leave(call, agent, wanted.command, start, decision, environ)
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
-    return HookOutcome(Opinion.ASK, told(decision) + where, line)
+    message = told(decision) + where
+    if why := too_long(wanted.command) or too_many(len(decision.widening)) or too_much_told(message):
+        return HookOutcome(Opinion.DENY, f"no question can show it: {why}")
+    leave(call, agent, wanted.command, start, decision, environ)
+    return HookOutcome(Opinion.ASK, message, line)
 
 
 def _write_down(
@@ -232,9 +234,12 @@ def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[st
 
 
 def _asked(call: HookCall, outcome: HookOutcome) -> HookOutcome:
-    """The outcome as a question, if this agent has a person to ask; else a denial."""
+    """The outcome as a question, if this agent has a person to ask and can show all of it; else a denial."""
+    from pinfold.approval.showing import too_much_told
+
     if call.can_ask and call.mode is not Mode.UNATTENDED:
-        return outcome
+        why = too_much_told(outcome.message)
+        return HookOutcome(Opinion.DENY, why) if why else outcome
     return HookOutcome(
         Opinion.DENY, f"{outcome.message}; a person would have to see it, and this agent asks no person here"
     )

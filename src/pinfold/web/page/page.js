@@ -2,7 +2,8 @@
 // Draws the questions and sends the answers. Whatever comes from a command is put in as text, never as markup.
 //
 // An answer counts only if it was meant: nothing can be pressed for a moment after what is shown has changed,
-// since a question may come up under a finger that is on its way to something else.
+// since a question may come up under a finger that is on its way to something else. And a yes counts only once
+// all that it covers was in sight: what has a scrollbar of its own, to its end.
 
 const QUIET = 700; // milliseconds
 const AGAIN = 2000;
@@ -60,6 +61,7 @@ class Card {
     this.end = performance.now() + left * 1000;
     this.reach = 0;
     this.busy = false;
+    this.read = new WeakSet(); // what was scrolled to its end
     this.node = element("article", undefined, sheet.isGrave ? "card grave" : "card");
     this.left = element("span", "", "left");
     this.bar = element("progress");
@@ -69,6 +71,7 @@ class Card {
     head.append(element("h2", sheet.headline), this.left);
     this.answers = element("div", undefined, "answers");
     this.node.append(head, this.bar, ...this.command(), this.facts(), ...this.details(), this.answers);
+    this.node.addEventListener("scroll", () => this.unread(), true);
     this.draw();
     this.tick();
   }
@@ -121,7 +124,7 @@ class Card {
     const offered = this.sheet.offered[this.reach];
     const rows = offered.choices.map((choice) => {
       const yes = choice.answer === "once" || (choice.answer === "session" && offered.choices.length === 2);
-      const row = this.row(choice.key, choice.answer, choice.effect, () => this.press(choice.key));
+      const row = this.row(choice.key, choice.answer, choice.effect, () => this.press(choice.key, true));
       if (yes) row.className = "yes";
       return row;
     });
@@ -139,7 +142,21 @@ class Card {
     return button;
   }
 
-  press(key) {
+  // The part that was not seen whole yet, if any. The agent's own words grant nothing.
+  unread() {
+    for (const part of this.node.querySelectorAll("pre, dd:not(.says)")) {
+      if (part.scrollTop + part.clientHeight >= part.scrollHeight - 2) this.read.add(part);
+      part.classList.toggle("unread", !this.read.has(part));
+    }
+    return this.node.querySelector(".unread");
+  }
+
+  areAnswersInSight() {
+    const { bottom } = this.answers.getBoundingClientRect();
+    return bottom > 0 && bottom <= innerHeight + 2;
+  }
+
+  press(key, isClick = false) {
     if (this.busy || performance.now() < armed) return;
     const offered = this.sheet.offered[this.reach];
     if (key === "w" && offered.wider) {
@@ -153,6 +170,17 @@ class Card {
     }
     const choice = offered.choices.find((each) => each.key === key);
     if (!choice) return;
+    const unread = choice.answer !== "no" && this.unread();
+    if (unread) {
+      unread.scrollIntoView({ block: "nearest" });
+      say("scroll what is framed to its end, then answer");
+      return;
+    }
+    if (choice.answer !== "no" && !isClick && !this.areAnswersInSight()) {
+      this.answers.scrollIntoView({ block: "end" });
+      disarm();
+      return;
+    }
     if (choice.answer === "rule") this.askForRules();
     else this.answer(choice.answer, []);
   }
