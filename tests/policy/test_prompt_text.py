@@ -101,6 +101,9 @@ def test_mcp_cli_is_no_exception_where_nothing_gets_out() -> None:
 
 def test_what_a_hook_cannot_do_is_not_promised() -> None:
     text = summarize(PLAIN, OPEN, ROOTS, AgentInterface.HOOK)
+    assert "request_permission" not in text and "`pinfold request" in text
+    assert "keep running for the next one" in text and "`~/.ssh`, start-up files" in text
+    text = summarize(PLAIN, OPEN, ROOTS, AgentInterface.LINE)
     assert "request_permission" not in text and "shared by the commands" not in text
     assert "`cd` and variables do not carry over" in text
     assert "deleted when the command ends" in text

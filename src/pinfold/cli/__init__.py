@@ -82,6 +82,9 @@ VERBS = {
     "settings": Verb("settings", "show, validate or describe the settings"),
     "approvals": Verb("approvals", "list or revoke remembered answers"),
     "journal": Verb("journal", "list what was run, denied and asked, or delete old entries"),
+    "request": Verb(
+        "request", "ask the agent's person for a host, a path or git writes", "exit: 0 granted, 126 not"
+    ),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb(
         "rules",

@@ -25,7 +25,9 @@ class AgentInterface(Enum):
     SESSION = "session"
     """One session for all commands, with a tool to ask the person."""
     HOOK = "hook"
-    """The agent's own shell: a hook runs each line in a session of its own."""
+    """The agent's own shell: a hook runs each line in the conversation's session."""
+    LINE = "line"
+    """The agent's own shell, where each line is a session of its own: there is no service."""
 
 
 def summarize(
@@ -120,7 +122,7 @@ def _temporary(policy: SandboxPolicy, interface: AgentInterface) -> Iterator[str
             "For temporary files use `$TMPDIR`, which is set for you; most programs do so by themselves. It"
             " is the machine's own /tmp, which holds other programs' files too."
         )
-    elif interface is AgentInterface.HOOK:
+    elif interface is AgentInterface.LINE:
         yield (
             "For temporary files use `$TMPDIR`, which is set for you; most programs do so by themselves. It"
             " is a private /tmp that is deleted when the command ends; you cannot see the machine's own /tmp."
@@ -179,6 +181,12 @@ def _refusals(settings: Settings) -> Iterator[str]:
 def _lines(interface: AgentInterface) -> Iterator[str]:
     if interface is AgentInterface.HOOK:
         yield (
+            "The command lines of this conversation share one sandbox: servers and other processes that a"
+            " line starts in the background keep running for the next one, until the conversation ends."
+            " Variables do not carry over to the next line."
+        )
+    elif interface is AgentInterface.LINE:
+        yield (
             "Each command line starts in the same directory, and all its processes end with it. `cd` and"
             " variables do not carry over to the next line, so begin a line that needs it with `cd DIR &&`."
         )
@@ -186,6 +194,16 @@ def _lines(interface: AgentInterface) -> Iterator[str]:
 
 def _remedies(interface: AgentInterface) -> Iterator[str]:
     if interface is AgentInterface.HOOK:
+        yield (
+            "When the sandbox blocks a command that the task needs, run exactly the same command once more if"
+            " the output says so: the person is then asked to allow what was denied. To ask beforehand, run"
+            " `pinfold request --host HOST --write PATH --read PATH --git-writes --why REASON` with what you"
+            " need. If neither is possible, say in a sentence which restriction it was and exactly what you"
+            " need, so that the person can allow it."
+        )
+        yield from _sensitive()
+        return
+    if interface is AgentInterface.LINE:
         yield (
             "When the sandbox blocks the task, say in a sentence which restriction it was and exactly what"
             " you need (a path, a host, git writes), so that the person can allow it. Do not run the command"
@@ -224,7 +242,7 @@ def _bypass(settings: Settings, interface: AgentInterface) -> Iterator[str]:
                 " allows."
             )
         return
-    if interface is AgentInterface.HOOK:
+    if interface in (AgentInterface.HOOK, AgentInterface.LINE):
         yield (
             f"Each command runs in the sandbox by default, also after one that did not. If your shell tool"
             f" has {BYPASS}, set it only when the person explicitly asked to run this command without the"

@@ -42,11 +42,7 @@ def wish_of(session: Session, denied: Sequence[Violation]) -> Wish:
 def wish_in(words: Sequence[str], cwd: str) -> Wish:
     """What `pinfold request ...` asks for. Raises `PinfoldError` for words that make no request."""
     parser = ArgumentParser("pinfold request", add_help=False, exit_on_error=False)
-    parser.add_argument("--git-writes", action="store_true")
-    parser.add_argument("--host", action="append", default=[])
-    parser.add_argument("--write", action="append", default=[])
-    parser.add_argument("--read", action="append", default=[])
-    parser.add_argument("--why", default="")
+    add_wish(parser)
     try:
         args, rest = parser.parse_known_args(list(words))
     except ArgumentError as error:
@@ -59,6 +55,15 @@ def wish_in(words: Sequence[str], cwd: str) -> Wish:
 
     wish = {"git_writes": args.git_writes, "hosts": tuple(args.host), "why": args.why}
     return {**wish, "write": placed(args.write), "read": placed(args.read)}
+
+
+def add_wish(parser: ArgumentParser) -> None:
+    """Adds the arguments that say what is asked for."""
+    parser.add_argument("--git-writes", action="store_true", help="git may write in the project's repository")
+    parser.add_argument("--host", metavar="HOST", action="append", default=[], help="a host to connect to")
+    parser.add_argument("--write", metavar="PATH", action="append", default=[], help="a path to write")
+    parser.add_argument("--read", metavar="PATH", action="append", default=[], help="a hidden path to read")
+    parser.add_argument("--why", metavar="TEXT", default="", help="what it is for; shown in the question")
 
 
 def names_to_ask(session: Session, wish: Wish) -> tuple[str, ...]:

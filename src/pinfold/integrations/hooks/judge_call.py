@@ -278,6 +278,6 @@ def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
         except ConfinementError as error:
             return HookOutcome(Opinion.NONE, context=f"No command can be run here: {error}.")
     policy = told(judge.source.policy, roots)
-    return HookOutcome(
-        Opinion.NONE, context=summarize(policy, judge.source.settings, roots, AgentInterface.HOOK)
-    )
+    is_kept = bool(call.conversation) and has_service(environ)
+    interface = AgentInterface.HOOK if is_kept else AgentInterface.LINE
+    return HookOutcome(Opinion.NONE, context=summarize(policy, judge.source.settings, roots, interface))
