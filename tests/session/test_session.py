@@ -308,14 +308,14 @@ def test_paths_may_be_path_objects(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     judge.add_project(tmp_path / "other")
     assert judge.roots == (str(tmp_path), str(tmp_path / "other"))
-    with pytest.raises(TypeError, match="a path is a text here, not PosixPath"):
+    with pytest.raises(TypeError, match="a path must be str, got PosixPath"):
         judge.files.read(tmp_path / "made")  # type: ignore[arg-type]
 
 
 def test_what_is_no_text_is_not_written(tmp_path: Path) -> None:
     tools = session(tmp_path).files
     for attempt in (tools.write, tools.append):
-        with pytest.raises(TypeError, match="a text is written here, not bytes"):
+        with pytest.raises(TypeError, match="the text to write must be str, got bytes"):
             attempt("a", b"x")  # type: ignore[arg-type]
     assert os.listdir(tmp_path) == []
 
