@@ -98,7 +98,9 @@ class Law:
     def closed_env_files(self) -> tuple[str, ...]:
         """The `.env` files that are hidden unless granted, as of the last look."""
         with self._lock:
-            return self._env_files_now(self.last_settings)
+            written, settings = self._last_settings
+            # `last_settings` would wait for this lock.
+            return self._env_files_now(self._current() if written is None else settings)
 
     def _env_files_now(self, settings: Settings) -> tuple[str, ...]:
         """Preconditions: the lock is held."""
