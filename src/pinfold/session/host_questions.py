@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pinfold.approval.broker import Desk
 
 LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
+GONE = HostDecision(Verdict.DENY, "the sandbox of the command has ended")
 MOST_COMMANDS = 1024
 """Of how many commands it is known how much they asked."""
 
@@ -75,7 +76,7 @@ class Hosts:
         pens: Mapping[str, PenReach],
         commands: Mapping[str, StartRequest],
     ) -> None:
-        """`pens` are those that there are by now, `commands` what is known by its tag."""
+        """`pens` are those that there are now, `commands` what is known by its tag."""
         self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
         self._pens, self._commands = pens, commands
         self._lock = threading.Lock()
@@ -89,7 +90,9 @@ class Hosts:
         if page := self._page_at(host, port):
             return page
         judge = self._judge()
-        decision = judge.check_host(host, port, self._policy_of(tag))
+        if (policy := self._policy_of(tag)) is None:
+            return GONE
+        decision = judge.check_host(host, port, policy)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._desk().known(self._question(host, port, tag, decision))
@@ -107,8 +110,10 @@ class Hosts:
         with command.turn(withdrawn) as has_turn:
             if not has_turn:
                 return ruling._replace(verdict=Verdict.DENY)
+            if (policy := self._policy_of(tag)) is None:
+                return GONE
             # An answer to a question before this one may have become a rule.
-            decision = self._judge().check_host(host, port, self._policy_of(tag))
+            decision = self._judge().check_host(host, port, policy)
             if decision.verdict is not Verdict.ASK:
                 return _ruling(decision)
             if not self._may_ask(command):
@@ -134,8 +139,10 @@ class Hosts:
             command.asked += not is_enough
             return not is_enough
 
-    def _policy_of(self, tag: str) -> SandboxPolicy:
-        return self._reach_of(self._pens[tag.partition(".")[0]])
+    def _policy_of(self, tag: str) -> SandboxPolicy | None:
+        """None once the command's pen has ended."""
+        pen = self._pens.get(tag.partition(".")[0])
+        return self._reach_of(pen) if pen else None
 
     def _reach_of(self, pen: PenReach) -> SandboxPolicy:
         return current_reach(pen, self._judge().law.settings)
@@ -153,7 +160,8 @@ class Hosts:
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
         policies = [self._reach_of(pen) for pen in list(self._pens.values())]
         rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
-        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
+        denied = rulings[0] if rulings else GONE
+        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), denied)
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)
