@@ -118,15 +118,15 @@ def what_is_refused_after_connect_is_told(_: Machine) -> None:
     hello = made_hello((0, server_name(b"evil.test")))
     with pages(True) as secure, pages(False) as plain, opened() as session:
         for port, sent, said in (
-            (secure, hello, "the TLS hello names evil.test, and the connection is to a.test"),
+            (secure, hello, "the TLS hello names evil.test, but the connection is to a.test"),
             (secure, made_hello(), "has no server name"),
             (secure, made_hello((0, server_name(b"a.test")), (0xFE0D, b"x")), "hides a server name (ECH)"),
             (secure, hello[:1] + b"\2" + hello[2:], "its record has the major version 2"),
-            (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is one of SSLv2"),
+            (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is an SSLv2 hello"),
             (plain, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2 without TLS to a.test cannot be checked"),
             (plain, b"GET /\r\n", "does not begin with a line"),
             (plain, b"GET / RTSP/1.0\r\nHost: evil.test\r\n\r\n", "does not begin with a line"),
-            (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host of the request is another"),
+            (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host header names another host"),
             (
                 plain,
                 b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n",
@@ -824,7 +824,7 @@ def a_command_that_waits_can_be_ended(_: Machine) -> None:
         began = time.monotonic()
         threading.Timer(0.1, execution.cancel).start()
         assert execution.wait().cancelled and time.monotonic() - began < 20
-        wait_until(lambda: any("not wait" in entry.data["message"] for entry in connections()))
+        wait_until(lambda: any("stopped waiting" in entry.data["message"] for entry in connections()))
         person.go.set()
 
 
@@ -971,7 +971,7 @@ def gate_death_closes(_: Machine) -> None:
             _host, broke, *refused, name = said.decode().split("\n")[:-1]
             assert broke in ("b''", "ConnectionResetError"), said
             assert refused == ["111", "111", "111"] and name == "no name", said
-            assert any("gate is gone" in violation.why for violation in execution.violations)
+            assert any("gate process has ended" in violation.why for violation in execution.violations)
             # Whoever hears of the gate's end tells it by itself.
             wait_until(lambda: any("gate" in trouble for trouble in session.ledger.troubles))
         with opened() as session:
