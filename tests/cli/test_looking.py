@@ -150,7 +150,7 @@ def test_selftest_without_a_place_says_so_in_one_line(tmp_path: Path) -> None:
     run = pinfold("selftest", home=tmp_path)
     assert run.returncode == 125
     assert run.stderr.startswith(
-        f"pinfold: no place for the self-test could be made: {tmp_path}/.cache/pinfold: "
+        f"pinfold: the self-test cannot make its directory: {tmp_path}/.cache/pinfold: "
     )
     assert "XDG_CACHE_HOME" in run.stderr
     assert run.stderr.count("\n") == 1
