@@ -471,6 +471,10 @@ sqlite3 db|sqlite3 db '.output x'
 sqlite3 db|sqlite3 db <<< "select writefile('x','y')"
 python3 -m json.tool|python3 -m json.tool in out
 python3 -m json|python3 -m json in out
+python3 -m zipfile|python3 -m zipfile -e in.zip /etc
+python3 -m tarfile|python3 -m tarfile --extract in.tar
+python3 -m tarfile|python3 -m tarfile -c out.tar a
+java -showversion|java -showversion X
 git status|git status -v
 git status|git status -vv
 python3 -m pickletools|python3 -m pickletools -o out in
@@ -571,6 +575,7 @@ git status|git status --short
 git cat-file|git cat-file -p HEAD:a
 git archive|git archive HEAD
 python3 -v|python3 -v
+python3 -m zipfile|python3 -m zipfile -l in.zip
 """.strip().splitlines()
 OUTSIDE = {"sandbox": {"enabled": False}}
 
