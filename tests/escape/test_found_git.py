@@ -8,5 +8,5 @@ pytestmark = FOR_EACH_USER
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_git(probe: str, user: str) -> None:
+def test_hosts_git_runs_nothing_of_theirs(probe: str, user: str) -> None:
     run_at_home(user, probe, "tests.escape.probes.host_git")

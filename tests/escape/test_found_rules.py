@@ -65,6 +65,44 @@ git init|git init-db
 git fetch|git pull
 npm install|npm it
 npm install|npm install-t
+npm test|npm it
+npm run test|npm it
+npm test|npm cit
+npm run stop|npm restart
+pnpm test|pnpm it
+gem push|gem pus x
+gem install|gem i x
+bundle install|bundle i
+bundle install|bundle
+bundle exec|bundle e x
+rails server|rails s
+rails destroy|rails d x
+cp -r|cp -a x y
+rsync -r|rsync -av x y
+apt remove|apt purge x
+conda remove|conda uninstall x
+fly deploy|flyctl deploy
+pytest|py.test
+zsh|rzsh -c x
+ksh|rksh -c x
+ip link delete|ip l del x
+ip address add|ip a a x
+ip route delete|ip r d x
+kubectl delete namespace|kubectl delete ns x
+kubectl delete pod|kubectl delete pods x
+kubectl delete pod|kubectl delete po/x
+kubectl get svc|kubectl get services
+git push origin main|git push origin HEAD:main
+git push origin main|git push origin dev:refs/heads/main
+git push origin main|git push origin +main
+git push origin main|git push -f origin heads/main
+git push origin main|git push origin :main
+git push --all|git push --branches
+chmod +x|chmod 755 x
+chmod +x|chmod a+x x
+chmod +x|chmod -R u=rwx,go=rx x
+chmod go+w|chmod 0777 x
+chmod u+s|chmod 4755 x
 npm test|npm run test
 npm run test|npm t
 npm run test|npm tst
@@ -258,6 +296,15 @@ chmod 777|chmod +x x
 chown root|chown me x
 kill -9|kill 1
 kill -9|kill -TERM 1
+chmod +x|chmod 644 x
+chmod +x|chmod a-x x
+chmod go+w|chmod 775 x
+git push origin main|git push origin main:dev
+git push origin main|git push origin maintenance
+kubectl delete pod|kubectl delete service x
+cp -r|cp x y
+ip link delete|ip link
+npm test|npm install
 node server.js|node app.js
 bash deploy.sh|bash test.sh
 systemctl stop nginx|systemctl stop foo
@@ -399,6 +446,8 @@ clang|clang -ivfsoverlay x a.c
 ruby|ruby -v x.rb
 ruby -v|ruby -v x.rb
 lua -v|lua -v x.lua
+python -v|python -v x.py
+python3|python3.11 -v x.py
 perl -c|perl -c x.pl
 go build|go build -ldflags '-extld=./x'
 go build|go build -ldflags=-extld=./x ./...
@@ -421,6 +470,13 @@ sqlite3 db|sqlite3 db "attach 'x' as y"
 sqlite3 db|sqlite3 db '.output x'
 sqlite3 db|sqlite3 db <<< "select writefile('x','y')"
 python3 -m json.tool|python3 -m json.tool in out
+python3 -m json|python3 -m json in out
+python3 -m zipfile|python3 -m zipfile -e in.zip /etc
+python3 -m tarfile|python3 -m tarfile --extract in.tar
+python3 -m tarfile|python3 -m tarfile -c out.tar a
+java -showversion|java -showversion X
+git status|git status -v
+git status|git status -vv
 python3 -m pickletools|python3 -m pickletools -o out in
 mypy|mypy --python-executable ./x a.py
 mypy|mypy --html-report ../x a.py
@@ -515,6 +571,11 @@ sqlite3 db|sqlite3 db .tables
 python3 -m json.tool|python3 -m json.tool in
 git show|git show HEAD:a
 git diff|git diff HEAD
+git status|git status --short
+git cat-file|git cat-file -p HEAD:a
+git archive|git archive HEAD
+python3 -v|python3 -v
+python3 -m zipfile|python3 -m zipfile -l in.zip
 """.strip().splitlines()
 OUTSIDE = {"sandbox": {"enabled": False}}
 
@@ -536,7 +597,12 @@ def test_allow_still_covers_that(rule: str, line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["git show", "git show HEAD", "git show v1 --", "git diff", "git diff HEAD~1 HEAD"]
+    "line",
+    [
+        *("git show", "git show HEAD", "git show v1 --", "git diff", "git diff HEAD~1 HEAD"),
+        *("git grep x HEAD", "git archive HEAD", "git format-patch --stdout HEAD~1", "git fast-export HEAD"),
+        *("git range-diff a...b", "git cat-file -p 0123abc", "git cat-file --batch"),
+    ],
 )
 def test_git_shows_no_hidden_file_of_a_commit(line: str, tmp_path: Path) -> None:
     (tmp_path / ".pinfoldignore").write_text("secret.txt\n")

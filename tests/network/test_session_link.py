@@ -268,7 +268,7 @@ def test_a_way_that_nobody_waits_for_is_dropped() -> None:
         assert asked.wait(PATIENCE)
         world.say(GateRequest(DROP, 1))
         assert gone.wait(PATIENCE)
-        assert world.recorded.acquire(timeout=PATIENCE) and "not wait" in world.records[0].message
+        assert world.recorded.acquire(timeout=PATIENCE) and "stopped waiting" in world.records[0].message
 
 
 def test_the_resolver() -> None:

@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pinfold.session.judge import Judge
 from pinfold.session.result import Judged
 from pinfold.workspace.ignore_files import IgnoreFiles
 from pinfold.workspace.policy_source import PolicySource
+from tests.patience import PATIENCE
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 UNFENCED: dict[str, Any] = {
@@ -380,3 +382,13 @@ def test_a_tmp_that_commands_do_not_see_is_told(tmp_path: Path) -> None:
 
     assert "/tmp is not shown: commands have one of their own" in told({"read": ["/tmp", "/tmp/x"]})
     assert told({"read": ["/tmp/x"]}) == told({"read": ["/tmp"], "tmp": "shared"}) == ""
+
+
+def test_settings_that_changed_during_a_walk_keep_nobody_waiting(tmp_path: Path) -> None:
+    """The walk asks which `.env` files are hidden before any command was judged by the new settings."""
+    told: list[tuple[str, ...]] = []
+    source = session(tmp_path)._judge.source
+    walk = threading.Thread(target=lambda: told.append(source.closed_env_files()), daemon=True)
+    walk.start()
+    walk.join(PATIENCE)
+    assert told == [()]

@@ -9,6 +9,10 @@ from enum import Enum
 
 from pinfold.model.script import Command, Goals, Shape, Trait, Word
 
+ADDING = "([ugo]*)[+]([rwxst]+)"
+"""A rule's operand that asks what a mode adds."""
+CLAUSE = "([ugoa]*)([-+=])([rwxXst]*)"
+
 
 class RuleMatch(Enum):
     """How surely a restrictive rule matches a command."""
@@ -37,9 +41,46 @@ def _by_place(wanted: tuple[str, ...], command: Command) -> RuleMatch:
         given = command.operands[position].literal
         if given is None:
             return RuleMatch.MAYBE
-        if given != operand:
+        if given != operand and not _adds(operand, given):
             return RuleMatch.NO
     return RuleMatch.YES
+
+
+def _adds(wanted: str, given: str) -> bool:
+    """Whether a file's mode gives all that the rule's `+x`, `go+w` or `u+s` adds: `755`, `a+x`, `u=rwx`.
+
+    Facts about chmod: without a letter before the sign the umask has a say, so one who gets it is enough.
+    """
+    if not (rule := re.fullmatch(ADDING, wanted)):
+        return False
+    mode = _mode_of(given)
+    added = [_bits(letter, rule[2]) for letter in rule[1] or "ugo"]
+    held = [bits and mode & bits == bits for bits in added if bits or rule[1]]
+    return any(held) if not rule[1] else all(held)
+
+
+def _mode_of(text: str) -> int:
+    """The mode of a file that had none before. 0 for what is no mode."""
+    if re.fullmatch("[0-7]{1,5}", text):
+        return int(text, 8)
+    if not all(re.fullmatch(CLAUSE, clause) for clause in text.split(",")):
+        return 0
+    mode = 0
+    for letters, sign, names in (re.fullmatch(CLAUSE, clause).groups() for clause in text.split(",")):  # type: ignore[union-attr]
+        bits = 0
+        for letter in (letters or "a").replace("a", "ugo"):
+            bits |= _bits(letter, names)
+        mode = mode & ~bits if sign == "-" else mode | bits
+    return mode
+
+
+def _bits(letter: str, names: str) -> int:
+    shift = {"u": 6, "g": 3, "o": 0}
+    of_all = {"s": {"u": 0o4000, "g": 0o2000}.get(letter, 0), "t": 0o1000}
+    bits = 0
+    for name in names:
+        bits |= of_all[name] if name in of_all else {"r": 4, "w": 2, "x": 1, "X": 1}[name] << shift[letter]
+    return bits
 
 
 def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> RuleMatch:

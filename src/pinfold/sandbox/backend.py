@@ -133,6 +133,9 @@ class Outside(Protocol):
     def began(self, pen: str, tag: int, request: "StartRequest") -> None:
         """A command begins; what it wants to reach will have its pen and its tag."""
 
+    def ended(self, pen: str) -> None:
+        """A pen has ended: nothing that is kept for it is needed any more."""
+
     def change(self) -> None:
         """The rules have changed: the new ones decide about connections from now on."""
 
@@ -248,6 +251,13 @@ class StartRequest(Struct, frozen=True):
     def line(self) -> str:
         """The command as one shell line: two that run differently read differently."""
         return self.command if isinstance(self.command, str) else " ".join(map(quoted, self.command))
+
+    def without_contents(self) -> "StartRequest":
+        """What tells of the command, without what may be large: its input, its environment and its policy."""
+        return StartRequest(self.command, _NO_POLICY, self.cwd, entry=self.entry)
+
+
+_NO_POLICY = SandboxPolicy()
 
 
 class RunningCommand(Protocol):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
+from pinfold.model.handed_streams import HandedStreams
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
@@ -163,6 +164,9 @@ class AsyncSession:
         stdin: bytes | int | None = None,
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
+        streams: HandedStreams = HandedStreams(),  # noqa: B008  (it is frozen)
+        umask: int | None = None,
+        is_background: bool = False,
     ) -> "AsyncExecution":
         """As `Session.start`. A task that is cancelled while a person is asked withdraws the question."""
         start = partial(
@@ -173,6 +177,9 @@ class AsyncSession:
             stdin=stdin,
             environment=environment,
             terminal=terminal,
+            streams=streams,
+            umask=umask,
+            is_background=is_background,
         )
         return await self._started(lambda is_withdrawn: start(is_withdrawn=is_withdrawn))
 

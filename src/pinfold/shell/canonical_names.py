@@ -1,7 +1,7 @@
 """One form for what may be written in several ways: operands, and names that mean a program.
 
-- Rules compare words, so a file's mode, its owner and a service's unit are brought to one form where their
-  meaning is certain.
+- Rules compare words, so modes, owners, services, branches and kinds of resources are brought to one form
+  where their meaning is certain.
 - Rules name programs: starting npm by `npx npm@9` or `node npm-cli.js`, or pip by `python -m pip`, starts
   what the rules call `npm` and `pip`.
 
@@ -13,8 +13,34 @@ import re
 from pinfold.model.script import Word, literal_word
 from pinfold.shell.programs import chart
 
-FORMS = frozenset({"mode", "owner", "unit"})
+FORMS = frozenset({"branch", "kind", "mode", "owner", "unit"})
+KINDS = {
+    "cm": "configmap",
+    "crd": "customresourcedefinition",
+    "crds": "customresourcedefinition",
+    "deploy": "deployment",
+    "ds": "daemonset",
+    "ep": "endpoints",
+    "ing": "ingress",
+    "ingresses": "ingress",
+    "netpol": "networkpolicy",
+    "networkpolicies": "networkpolicy",
+    "no": "node",
+    "ns": "namespace",
+    "pdb": "poddisruptionbudget",
+    "po": "pod",
+    "pv": "persistentvolume",
+    "pvc": "persistentvolumeclaim",
+    "rs": "replicaset",
+    "sa": "serviceaccount",
+    "sc": "storageclass",
+    "storageclasses": "storageclass",
+    "sts": "statefulset",
+    "svc": "service",
+}
+"""By `kubectl api-resources`."""
 ROOT = {"root": "0"}
+BEFORE_A_BRANCH = r"^\+?(?:[^:]*:(?=.))?(?:refs/)?(?:(?:heads|tags)/)?(?=.)"
 CLAUSE = r"([ugoa]+)((?:[-+=][rwx]*)+)"
 ACTION = r"([-+=])([rwx]*)"
 BITS = {"r": 4, "w": 2, "x": 1}
@@ -30,6 +56,10 @@ def in_one_form(roles: list[str], text: str) -> str:
                 return _mode(text)
             case "owner":
                 return _owner(text)
+            case "branch":
+                return re.sub(BEFORE_A_BRANCH, "", text)
+            case "kind":
+                return _kind(text)
             case "unit":
                 return text.removesuffix(".service")
     return text
@@ -57,6 +87,13 @@ def _after(clauses: list[str], mode: int) -> int:
                     mode &= ~(7 << shift)
                 mode = mode & ~(value << shift) if sign == "-" else mode | (value << shift)
     return mode
+
+
+def _kind(text: str) -> str:
+    """The singular of a kind of resource: `pod` for `po`, `pods`, `pods.v1` and `pod/x`."""
+    name = re.split(r"[./]", text.lower())[0]
+    plural = name.removesuffix("s") if name.endswith("s") and not name.endswith("ss") else name
+    return KINDS.get(name) or KINDS.get(plural, name if name == "endpoints" else plural)
 
 
 def _owner(text: str) -> str:

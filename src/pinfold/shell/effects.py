@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Hazard, Trait, Word, drop_start, known_text, literal_word
 from pinfold.shell.canonical_names import FORMS
-from pinfold.shell.options import CommandStage, GivenOption, implied
+from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.placeholders import is_narrowed, some_of
 from pinfold.shell.programs import Chart
 from pinfold.shell.variables import assignment_hazards
@@ -126,7 +126,7 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
             _option(found, given, stage.chart)
             if given.option.only_alone and stage.arguments.operands:
                 found.hazards.append(Hazard(given.option.only_alone, given.word.span))
-        flags.update(dict.fromkeys(implied(stage)))
+        flags.update(dict.fromkeys(stage.implied))
         _doubts(found, stage)
     last = stages[-1]
     _operands(found, last, " ".join(makes), command.words[0].span)

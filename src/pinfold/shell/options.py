@@ -48,6 +48,8 @@ class CommandStage(Struct, frozen=True):
 
     chart: Chart
     arguments: Arguments
+    implied: tuple[str, ...] = ()
+    """The options that its operands imply, as they are written."""
 
 
 def may_inject(word: Word) -> bool:
@@ -76,7 +78,8 @@ def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tu
             name = canonical
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
-    stages.append(CommandStage(here, _in_one_form(here, sort_words(here, words))))
+    found = sort_words(here, words)
+    stages.append(CommandStage(here, _in_one_form(here, found), _implied(here, found)))
     return tuple(stages)
 
 
@@ -116,12 +119,11 @@ def _spelled(word: Word, roles: str) -> Word:
     return literal_word(form, word.span)
 
 
-def implied(stage: CommandStage) -> tuple[str, ...]:
-    """The options that operands imply."""
+def _implied(chart: Chart, found: Arguments) -> tuple[str, ...]:
     return tuple(
         name
-        for name, pattern in stage.chart.program.implied.items()
-        if any(re.search(pattern, word.start) for word in stage.arguments.operands)
+        for name, pattern in chart.program.implied.items()
+        if any(re.search(pattern, word.start) for word in found.operands)
     )
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pinfold.model.locations import Span
 from pinfold.model.script import Command, Goals, Shape, Trait, Word, literal_word
 from pinfold.shell.effects import uncharted
-from pinfold.shell.options import CommandStage, implied, resolve
+from pinfold.shell.options import CommandStage, resolve
 from pinfold.shell.programs import Chart, Program, chart, program_name
 
 ShapeOf = Callable[[tuple[str, ...]], Shape]
@@ -47,20 +47,26 @@ def _named(rule: Shape, name: str) -> Shape:
 
 def _by_other_beginnings(rule: Shape, known: Chart, shape_of: ShapeOf) -> Iterator[Shape]:
     program = known.program
-    for ways, begins in _lines(program.same):
-        if begins is not None and rule.operands[:1] not in begins:
-            continue
-        if way := next((way for way in ways if _may_begin(rule, way)), None):
-            yield from _instead(rule, way, [other for other in ways if other != way], shape_of)
+    same = tuple(_by_synonyms(rule, program, shape_of))
+    yield from same
     for does, others in program.does.items():
         for way in _alternatives(others):
-            yield from _instead(rule, way, [tuple(does.split())], shape_of)
+            for each in (rule, *same):
+                yield from _instead(each, way, [tuple(does.split())], shape_of)
     if program.unlisted_is and rule.operands:
         first, *rest = rule.operands
         if first == program.unlisted_is and rest and known.child(rest[0]) is None:
             yield from _instead(rule, (first,), [()], shape_of)
         elif known.child(first) is None:
             yield from _instead(rule, (), [(program.unlisted_is,)], shape_of)
+
+
+def _by_synonyms(rule: Shape, program: Program, shape_of: ShapeOf) -> Iterator[Shape]:
+    for ways, begins in _lines(program.same):
+        if begins is not None and rule.operands[:1] not in begins:
+            continue
+        if way := next((way for way in ways if _may_begin(rule, way)), None):
+            yield from _instead(rule, way, [other for other in ways if other != way], shape_of)
 
 
 def _by_other_programs(rule: Shape, program: Program, shape_of: ShapeOf) -> Iterator[Shape]:
@@ -175,7 +181,7 @@ def _flags(stages: tuple[CommandStage, ...]) -> tuple[str, ...]:
     """The options that a deny or ask rule requires: all that are not weightless, or else all of them."""
     given = [given for stage in stages for given in stage.arguments.given]
     heavy = [one.name for one in given if not one.option.weightless]
-    heavy += [name for stage in stages for name in implied(stage)]
+    heavy += [name for stage in stages for name in stage.implied]
     return tuple(dict.fromkeys(heavy or [one.name for one in given]))
 
 

@@ -5,6 +5,7 @@ A descriptor keeps the mounts of the pen that opened it, and loses what is mount
 So none may come from one pen into another, by whatever way.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from tests.session.probes.run import opened
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.shipped_protected import name_rules
-from pinfold.sandbox.backend import Found, RunningCommand
+from pinfold.sandbox.backend import Found, RunningCommand, StartRequest
+from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol.command import BUILDER
 
 HOME = os.environ.get("HOME", "")
@@ -229,6 +231,27 @@ def pens_that_are_forced_leave_nothing_behind() -> None:
     many = forced(60)
     # The next pen's builder comes and goes, with two descriptors of the keeper's.
     assert all(after <= before + 2 for before, after in zip(few, many, strict=True)), (few, many)
+
+
+def nothing_is_kept_of_pens_that_have_ended() -> None:
+    """Nor of the input that their commands had. Each policy is another, as where settings change."""
+    names = [os.path.abspath(f"hidden{number}") for number in range(25)]
+
+    def kept() -> tuple[int, int]:
+        known = gc.get_objects()
+        inputs = [each.stdin for each in known if isinstance(each, StartRequest)]
+        return (
+            sum(isinstance(each, WardenClient) for each in known),
+            sum(len(each) for each in inputs if isinstance(each, bytes)),
+        )
+
+    with opened({"network": {"access": "rules", "allow": ["a.example"]}}) as session:
+        for name in names:
+            session.change({"filesystem": {"hide": [name]}})
+            assert session.run("cat >/dev/null", stdin=b"x" * 100_000).exit_code == 0
+        pens, contents = kept()
+        # The one that the last command began in, and those that no round has closed yet.
+        assert pens < 5 and contents < 500_000, (pens, contents)
 
 
 PROBES = probes_of(globals(), "listening")

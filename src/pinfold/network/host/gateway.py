@@ -105,6 +105,11 @@ class Gateway:
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
 
+    def ended(self, pen: str) -> None:
+        with self._lock:
+            self._pens.pop(pen, None)
+            self._refusals.pop(pen, None)
+
     def catch_up(self, pen: str, tag: int) -> None:
         if self._line and not self._is_over:
             with suppress(OSError, ValueError):  # it was closed just now
@@ -263,7 +268,8 @@ class Gateway:
         """What the proxy or the resolver has denied; the warden reports the rest."""
         pen, _, command = outcome.tag.partition(".")
         is_told = outcome.face == CARRIED and not (outcome.is_left or outcome.is_late)
-        if pen in self._refusals and not is_told:
+        refused = self._refusals.get(pen)
+        if refused and not is_told:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             code = ViolationCode(outcome.why or ViolationCode.DENIED)
             violation = Violation(
@@ -279,4 +285,4 @@ class Gateway:
                 asked_at=AskedAt(outcome.asked_at),
                 remedy=outcome.remedy,
             )
-            self._refusals[pen](int(command, 16), violation)
+            refused(int(command, 16), violation)

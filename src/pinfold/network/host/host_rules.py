@@ -30,6 +30,9 @@ BY_A_PERSON = "a person's answer"
 Say = Callable[[HostDecision], None]
 
 
+GONE = HostDecision(Verdict.DENY, "the sandbox of the command has ended")
+
+
 class HostRules:
     """May be used from any thread."""
 
@@ -61,7 +64,10 @@ class HostRules:
         """What holds now, with the decision that it comes from: there is none about Pinfold's own page."""
         if page := self._page_at(host, port):
             return None, page
-        decision = self._decision(host, port, tag)
+        pen = self._pens.get(tag.partition(".")[0])
+        if pen is None:
+            return None, GONE
+        decision = self._decision_under(pen, host, port)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._session.desk.known(self._question(host, port, tag, decision))
@@ -70,11 +76,8 @@ class HostRules:
         files = (*self._session.settings_files, page_file(self._session.environ))
         return decision, ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
-    def _decision(self, host: str, port: int | None, tag: str) -> Decision:
-        """By the settings as they are now: the policy of its pen without what they name no longer."""
-        return self._decision_under(self._pens[tag.partition(".")[0]], host, port)
-
     def _decision_under(self, pen: PenReach, host: str, port: int | None) -> Decision:
+        """By the settings as they are now: the policy of the pen without what they name no longer."""
         settings = self._session.settings
         return check_host(host, port, settings, current_reach(pen, settings))
 
@@ -90,7 +93,8 @@ class HostRules:
     def _of_any_pen(self, host: str, port: int | None) -> HostDecision:
         """The resolver does not know which command asks for a name; a connection to it is judged later."""
         rulings = [_ruling(self._decision_under(pen, host, port)) for pen in list(self._pens.values())]
-        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
+        denied = rulings[0] if rulings else GONE
+        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), denied)
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)

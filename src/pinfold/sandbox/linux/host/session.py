@@ -181,6 +181,8 @@ class LinuxSession:
             return Pen(number, pid, handle, control, warden, wanted, environment, pace)
         except BaseException:
             self.keeper.close(number)
+            if self.outside and leads_out:
+                self.outside.ended(str(number))
             for way in ways:
                 way.close()
             if handle >= 0:
@@ -367,6 +369,8 @@ class LinuxSession:
 
     def _end(self, pen: Pen) -> None:
         self.keeper.close(pen.number)
+        if self.outside and pen.leads_out:
+            self.outside.ended(str(pen.number))
         pen.close()
 
     def next_tag(self, pen: Pen, request: StartRequest) -> int:
@@ -374,10 +378,11 @@ class LinuxSession:
             self.tag -= 2
             tag = self.tag
         pen.note(tag, request.command)
+        kept = request.without_contents()
         if self.outside and pen.leads_out:
-            self.outside.began(str(pen.number), tag, request)
+            self.outside.began(str(pen.number), tag, kept)
         if self.elevating:
-            self.elevating.began(tag, request)
+            self.elevating.began(tag, kept)
         return tag
 
     def kill(self, tag: int) -> None:
