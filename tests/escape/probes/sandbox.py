@@ -1031,6 +1031,28 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         assert not os.stat(name).st_mode & 0o4000, name
 
 
+def no_command_starts_the_machines_crash_handler() -> None:
+    """It runs as root, outside, for each program that crashes with any limit but 1."""
+    program = (
+        "import ctypes, os, resource, struct, subprocess, threading\n"
+        "call, at = ctypes.CDLL(None).syscall, resource.RLIMIT_CORE\n"
+        "number = 302 if os.uname().machine == 'x86_64' else 261\n"
+        "zero, old = ctypes.create_string_buffer(16), ctypes.create_string_buffer(16)\n"
+        "def lower():\n"
+        "    for pid in (0, os.getpid(), threading.get_native_id(), os.getppid()):\n"
+        "        for told in (None, old):\n"
+        "            call(number, pid, at, zero, told)\n"
+        "    resource.setrlimit(at, (0, 0))\n"
+        "lower()\n"
+        "thread = threading.Thread(target=lower)\nthread.start()\nthread.join()\n"
+        "print(resource.getrlimit(at), flush=True)\n"
+        "subprocess.run(['sh', '-c', 'ulimit -c 0 && exec grep core /proc/self/limits'])\n"
+    )
+    with opened() as session:
+        told = " ".join(does(session, python(program)).split())
+        assert told == "(1, 1) Max core file size 1 1 bytes", told
+
+
 PROBES = probes_of(
     globals(), "put", "read", "opened", "python", "does", "stays_hidden", "wait_for_a_walk", "runs_nothing"
 )
