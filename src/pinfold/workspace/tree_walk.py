@@ -6,7 +6,8 @@ Facts that shape it:
   into it before, whatever was seen there earlier. So a directory that cannot be listed is told apart, unless
   it belongs to somebody else, whose it stays inside as well.
 
-Links are never followed: what a link leads to is the caller's question. Beyond `MOST_ENTRIES` names, or
+Links are never followed: what a link leads to is the caller's question, but for what is hidden by a path that
+leads over one (`linked_dirs`). Beyond `MOST_ENTRIES` names, or
 `MOST_FOUND` finds, the walk refuses: whatever was not looked at could be a secret, and hiding all the rest
 would break a workspace without a word. So it does where the paths of all directories would take more than
 `MOST_TEXT`.
@@ -33,6 +34,7 @@ from pinfold.model.protected_names import (
 )
 from pinfold.policy.hidden_paths import HiddenNames, HiddenTree
 from pinfold.workspace.dir_cache import MOST_TEXT, Mark, is_closed, listing, mark_of
+from pinfold.workspace.linked_dirs import LinkedDirs
 
 MOST_ENTRIES = 2_000_000
 MOST_FOUND = 20_000
@@ -76,6 +78,8 @@ class SeenDirectory(Struct, frozen=True):
     """Whether git would take the directory itself for a repository, although it is not called `.git`."""
     linked: tuple[str, ...] = ()
     """Paths of what is protected or hidden that lead over a link."""
+    links: tuple[str, ...] = ()
+    """Names of links, where something may be hidden by a path that leads over them."""
 
 
 class TreeWalk:
@@ -85,6 +89,9 @@ class TreeWalk:
         self.matcher = matcher
         self.hiding = hiding
         self.seen: dict[str, SeenDirectory] = {}
+        self.linked_dirs = LinkedDirs(hiding) if hiding.has_places else None
+        self.behind_links: tuple[str, ...] = ()
+        """Paths of hidden things that lead over a link to a directory, at the last look."""
 
     def look(self, tops: tuple[str, ...]) -> dict[str, SeenDirectory]:
         """What is there now, by directory."""
@@ -102,6 +109,11 @@ class TreeWalk:
             if entries > MOST_ENTRIES or text > MOST_TEXT or finds > MOST_FOUND:
                 raise ConfinementError(_too_much(finds <= MOST_FOUND))
         self.seen = found
+        if self.linked_dirs:
+            links = (f"{path}/{name}" for path, each in found.items() for name in each.links)
+            self.behind_links = tuple(islice(self.linked_dirs.look(links, tops), MOST_FOUND + 1))
+            if len(self.behind_links) + finds > MOST_FOUND:
+                raise ConfinementError(_too_much(False))
         return found
 
     @staticmethod
@@ -150,7 +162,10 @@ class TreeWalk:
             return SeenDirectory(mark, entries=len(names))
         directories = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]
         return SeenDirectory(
-            mark, tuple(self._further(step, path, name) for name in directories), entries=len(names)
+            mark,
+            tuple(self._further(step, path, name) for name in directories),
+            entries=len(names),
+            links=self._links(hides, listed),
         )
 
     def _is_bare(self, path: str, names: list[str]) -> bool:
@@ -161,6 +176,11 @@ class TreeWalk:
             return True
         known = self.seen.get(path)
         return known is not None and known.is_bare and not REMAINS.isdisjoint(names)
+
+    def _links(self, hides: HiddenNames | None, listed: "list[os.DirEntry[str]]") -> tuple[str, ...]:
+        if self.linked_dirs is None or hides is None:
+            return ()
+        return tuple(entry.name for entry in listed if entry.is_symlink())
 
     def _further(self, step: WalkStep, path: str, name: str) -> WalkStep:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
@@ -192,7 +212,7 @@ class TreeWalk:
                 raise ConfinementError(_too_much(False))
             is_directory = entry.is_dir(follow_symlinks=False)
             before = len(hidden), len(protected)
-            if hides and hides.is_hidden(entry.name, is_directory):
+            if hides and self._is_hidden(hides, entry, is_directory):
                 hidden.append(os.path.join(path, entry.name))
             elif plain == GIT and not is_directory:
                 gits.append(os.path.join(path, entry.name))
@@ -213,7 +233,15 @@ class TreeWalk:
             tuple(gits),
             len(listed),
             linked=tuple(linked),
+            links=self._links(hides, listed),
         )
+
+    @staticmethod
+    def _is_hidden(hides: HiddenNames, entry: "os.DirEntry[str]", is_directory: bool) -> bool:
+        """A link to a directory is one, too: where it leads, there is no other name to tell."""
+        if hides.is_hidden(entry.name, is_directory):
+            return True
+        return entry.is_symlink() and hides.is_hidden(entry.name, True) and entry.is_dir()
 
     def _met(
         self,
