@@ -168,3 +168,35 @@ def test_an_ignore_file_in_each_of_many_directories_takes_no_time(pattern: str) 
     mapping = mapping_of(files)
     assert united(mapping, mapping) == mapping
     assert {key.rstrip("/") for key in mapping} == set(files)
+
+
+def test_what_is_ignored_only_by_a_path_over_a_link_is_looked_for() -> None:
+    """However deep below the link it is."""
+    rng, found = random.Random(20), 0
+    names = ("a", "b", "ab", "foo", "bar")
+
+    def pattern() -> str:
+        parts = rng.choices((*names, "*", "**", "?", "[ab]", "fo*", "a**"), k=rng.randint(1, 4))
+        return rng.choice(("", "", "", "!", "/")) + "/".join(parts)
+
+    for _ in range(6_000):
+        patterns = {"/w": [_pattern(rng), pattern(), pattern()], "/w/a": [pattern()]}
+        ignore = Ignore({place: parse_patterns("\n".join(each)) for place, each in patterns.items()})
+        link, target = ("/".join(("/w", *rng.choices(names, k=rng.randint(1, 2)))) for _ in range(2))
+        below = "".join(f"/{name}" for name in rng.choices(names, k=3))
+        if "/w/a" in (link, target):
+            continue  # a link has no ignore file, and that of a target counts under every path
+        if ignore.is_ignored(link, is_directory=True) or ignore.is_ignored(target, is_directory=True):
+            continue
+        parts = below[1:].split("/")
+        for level in range(1, 4):
+            rest = "/".join(parts[:level])
+            if ignore.is_ignored(f"{target}/{rest}", is_directory=True):
+                break
+            if ignore.is_ignored(f"{link}/{rest}", is_directory=True):
+                levels = ignore.levels_below(link, target)
+                assert levels >= level, (patterns, link, target, rest, levels)
+                assert ignore.may_lead(link, ["/w"]), (patterns, link)
+                found += 1
+                break
+    assert found > 100

@@ -17,6 +17,7 @@ PATH_MAX = 4096
 """Bytes of a path that the kernel takes in one call, with the zero at its end."""
 LONGEST_PATH = 2 * PATH_MAX
 """Bytes: of one that a call takes, and of the directory that it starts in."""
+TRIES = 3
 REMOVED = " (deleted)"
 """What the kernel appends to the path of a file that was removed."""
 
@@ -68,6 +69,13 @@ def real_path(path: str) -> str:
         return os.path.normpath(path)
 
 
+def real_directory(path: str) -> str:
+    """Where a directory really lies, by the kernel alone, which gives up after forty links; empty if it is
+    none."""
+    # While other processes rename things, the kernel may count the same links twice.
+    return next(filter(None, (_walked_by_kernel(path, os.O_DIRECTORY) for _ in range(TRIES))), "")
+
+
 def project_directory(path: str | os.PathLike[str]) -> str:
     """Where a directory that is to be worked in really lies."""
     if (size := len(os.fsencode(path))) >= PATH_MAX:
@@ -80,11 +88,11 @@ def project_directory(path: str | os.PathLike[str]) -> str:
     return real_path(os.fspath(path))
 
 
-def _walked_by_kernel(path: str) -> str:
+def _walked_by_kernel(path: str, flags: int = 0) -> str:
     """The real path of an existing file, in three calls instead of one for each part of its path; empty where
     the kernel knows no path of it."""
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
     except OSError:
         return ""
     try:

@@ -86,6 +86,7 @@ class HiddenTree:
         if self.globs:
             mapping["/"] = self.globs
         self._ignore = Ignore(united(mapping, policy.ignore_mapping))
+        self._roots = roots
         self._tops = (*roots, *policy.ignore_mapping)
         self._takes_back = any(
             pattern.startswith("!") for patterns in policy.ignore_mapping.values() for pattern in patterns
@@ -95,6 +96,20 @@ class HiddenTree:
         if is_too_deep(directory):
             return _EverythingHidden()
         return HiddenNames(self._ignore.within(directory), self._in.get(directory, frozenset()))
+
+    @property
+    def has_places(self) -> bool:
+        """Whether anything is hidden for where it is, and not for its name alone."""
+        return self._ignore.has_places(self._roots)
+
+    def levels_below(self, link: str, target: str) -> int:
+        """How many levels below a link to a directory something may be hidden that is not where it leads
+        (`Ignore.levels_below`)."""
+        return self._ignore.levels_below(link, target)
+
+    def may_lead(self, link: str) -> bool:
+        """Whether there may be such levels, whatever the link leads to; False is certain."""
+        return self._ignore.may_lead(link, self._roots)
 
     def is_for_its_place(self, path: str, is_directory: bool) -> bool:
         """Whether a hidden file could stop being hidden after a move.

@@ -15,6 +15,8 @@ reader that knows nothing of layers each key still names the right directory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from posixpath import basename, dirname
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,8 @@ NAMED = "/"
 _Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
+ANY_DEPTH = 1 << 30
+"""Levels of directories."""
 MOST_PATTERNS = 5_000
 """Patterns of all files together. Each is compared with each path, and a project's files are untrusted."""
 # `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
@@ -188,6 +192,22 @@ class Ignore:
         reaching = [(found, layer.says) for layer in self._layers if (found := layer.candidates(place))]
         return IgnoredNames(place + b"/", reaching) if reaching else None
 
+    def levels_below(self, link: str, target: str) -> int:
+        """How many levels below a link to a directory a path may be ignored that is not where it leads.
+
+        Preconditions: both paths are normalised.
+        """
+        return max((layer.levels_below(_bytes(link), _bytes(target)) for layer in self._layers), default=0)
+
+    def may_lead(self, link: str, tops: Sequence[str]) -> bool:
+        """Whether there may be such levels, wherever in these directories it leads; False is certain."""
+        return any(layer.may_lead(_bytes(link), list(map(_bytes, tops))) for layer in self._layers)
+
+    def has_places(self, tops: Sequence[str]) -> bool:
+        """Whether any of it depends on where in these directories a name is."""
+        places = [_bytes(top.rstrip("/")) + b"/" for top in tops]
+        return any(layer.has_places(places) for layer in self._layers)
+
 
 class IgnoredNames:
     """The question about names in one directory. Most match nothing, and one expression says so of many."""
@@ -217,6 +237,50 @@ class _Layer:
             for directory, patterns in layer.items()
         }
         self._directories: dict[bytes, bool] = {}
+        self._placed = {
+            directory: _Placed(pattern for pattern in patterns if not pattern.negative)
+            for directory, patterns in self._files.items()
+        }
+        self._takes_back = any(
+            pattern.negative and (pattern.is_placed or len(self._files) > 1)
+            for patterns in self._files.values()
+            for pattern in patterns
+        )
+        self._taken_back = {
+            directory: _Placed(pattern for pattern in patterns if pattern.negative)
+            for directory, patterns in self._files.items()
+        }
+
+    def has_places(self, tops: Sequence[bytes]) -> bool:
+        return any(
+            any(pattern.is_placed for pattern in patterns)
+            or not all(top.startswith(directory + b"/") for top in tops)
+            for directory, patterns in self._files.items()
+            if patterns
+        )
+
+    def may_lead(self, link: bytes, tops: Sequence[bytes]) -> bool:
+        for above in _upwards(link.rpartition(b"/")[0], self._placed):
+            is_wide = not self._takes_back and all((top + b"/").startswith(above + b"/") for top in tops)
+            if self._placed[above].levels_below(link[len(above) + 1 :], is_wide):
+                return True
+        return False
+
+    def levels_below(self, link: bytes, target: bytes) -> int:
+        # What the target's own file takes back, it takes back under every path.
+        kept = not any(
+            self._taken_back[above].levels_below(target[len(above) + 1 :], link.startswith(above + b"/"))
+            for above in _upwards(target.rpartition(b"/")[0], self._taken_back)
+        )
+        return max(
+            (
+                self._placed[above].levels_below(
+                    link[len(above) + 1 :], kept and (target + b"/").startswith(above + b"/")
+                )
+                for above in _upwards(link.rpartition(b"/")[0], self._placed)
+            ),
+            default=0,
+        )
 
     def is_ignored(self, path: str, is_directory: bool) -> bool:
         whole = _bytes(path)
@@ -272,6 +336,21 @@ class _Layer:
         return known
 
 
+class _Placed:
+    """The patterns of a directory, by what must come first in a path that they match."""
+
+    def __init__(self, patterns: Iterable["_Pattern"]) -> None:
+        self._by_first: dict[bytes, list[_Pattern]] = {}
+        for pattern in patterns:
+            self._by_first.setdefault(pattern.first, []).append(pattern)
+
+    def levels_below(self, link: bytes, is_same: bool) -> int:
+        first = link.partition(b"/")[0]
+        near = chain.from_iterable(self._by_first.values()) if not link else self._by_first.get(first, ())
+        found = chain(near, self._by_first.get(b"", ()))
+        return max((pattern.levels_below(link, is_same) for pattern in found), default=0)
+
+
 class _Pattern:
     """One pattern, taken apart as git's `parse_path_pattern` does."""
 
@@ -287,6 +366,34 @@ class _Pattern:
         self._start, self._rest = text[:literal], text[literal:]
         self._is_costly = not self._by_name and is_costly(self._rest)
         self._compiled: re.Pattern[bytes] | None = None
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it depends on where a name is, and not on the name alone."""
+        return not self._by_name
+
+    @property
+    def first(self) -> bytes:
+        """The first component of each path that the pattern matches; empty if that is not told."""
+        return self._start.partition(b"/")[0] if self.is_placed and b"/" in self._start else b""
+
+    def levels_below(self, link: bytes, is_same: bool) -> int:
+        """As `Ignore.levels_below`. `is_same`: whether the pattern counts alike where the link leads."""
+        if self._by_name:
+            return 0 if is_same else ANY_DEPTH
+        way = link + b"/" if link else b""
+        if not (self._start.startswith(way) or way.startswith(self._start)):
+            return 0
+        parts, passed = (self._start + self._rest).split(b"/"), link.split(b"/") if link else []
+        if self._is_costly or any(b"[" in part or (b"**" in part and part != b"**") for part in parts):
+            return ANY_DEPTH  # a doubt hides
+        if parts[0] != b"**":
+            return _levels_left(parts, passed)
+        # What lies below the link as a whole matches where that leads, too.
+        starts = range(len(passed)) if is_same else ()
+        return max(
+            (_levels_left(parts[1:], passed[start:]) for start in starts), default=0 if is_same else ANY_DEPTH
+        )
 
     def last_name(self) -> bytes:
         """An expression that fits the last name of all that the pattern matches, and maybe of more."""
@@ -309,6 +416,23 @@ class _Pattern:
         if self._compiled is None:
             self._compiled = expression(self._rest, crosses=self._by_name)
         return self._compiled.fullmatch(name, len(self._start)) is not None
+
+
+@lru_cache(maxsize=1_024)
+def _component(part: bytes) -> "re.Pattern[bytes]":
+    return expression(part, crosses=False)
+
+
+def _levels_left(parts: Sequence[bytes], passed: Sequence[bytes]) -> int:
+    """How many more levels a pattern may match, after the components of a path that it begins with."""
+    for place, part in enumerate(parts):
+        if part == b"**":
+            return ANY_DEPTH
+        if place == len(passed):
+            return ANY_DEPTH if b"**" in parts[place:] else len(parts) - place
+        if not _component(part).fullmatch(passed[place]):
+            return 0
+    return 0
 
 
 def _above(path: bytes) -> Iterator[bytes]:

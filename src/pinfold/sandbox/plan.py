@@ -291,6 +291,7 @@ def _git_directory(place: ExistingPath) -> ExistingPath:
 
 def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
     # 0 would still start a handler that core_pattern pipes to, on the host; 1 means: not even that (core(5)).
+    # The seccomp profile keeps commands from changing it.
     yield Limit("core", 1)
     if policy.limits.processes is not None:
         yield Limit("nproc", policy.limits.processes)

@@ -24,6 +24,7 @@ from pinfold.model.env_files import PACKAGES, is_env_file
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.policy import IgnoreMapping
+from pinfold.model.symlinks import real_directory
 from pinfold.settings.files import is_for_everybody, is_own, mark, read_text
 from pinfold.settings.sources import upwards
 from pinfold.workspace.dir_cache import MOST_TEXT, Mark, is_closed, listing, mark_of
@@ -36,6 +37,7 @@ LATE = 2
 watcher has other things to do on each round, and a decision just before it would search twice."""
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 """Directories that hold thousands of others and no ignore files of the user's own."""
+UNSEEN = PASSED_OVER | PACKAGES
 OF_KERNEL = frozenset({"proc", "sys"})
 """The kernel's own, where no user can put an ignore file, and which are without end."""
 MOST_DIRECTORIES = 2_000_000
@@ -60,6 +62,8 @@ class _Directory(Struct, frozen=True):
     """Whether it is ours and could not be listed."""
     env_files: tuple[str, ...] = ()
     """Names of `.env` files in it."""
+    links: tuple[str, ...] = ()
+    """Names of links in it."""
 
 
 class _Look(Struct, frozen=True):
@@ -68,6 +72,8 @@ class _Look(Struct, frozen=True):
     names: tuple[str, ...] = ()
     finds_env_files: bool = False
     directories: dict[str, _Directory] = {}
+    behind: dict[str, _Directory] = {}
+    """Those that are passed over but for a link to them, by the paths that lead over it."""
     files: dict[str, tuple[int, ...] | None] = {}
     """The ignore files, and those that would be in a root, with their marks."""
     mapping: IgnoreMapping = {}
@@ -149,16 +155,19 @@ class IgnoreFiles:
             for root in self._roots
             if (names or env_files) and not _is_walked(root, frozenset(names), known, walked)
         ]
+        passed = last.behind if names == last.names else {}
+        behind = _behind_links(walked, self._roots, frozenset(names), passed) if env_files else {}
         found = dict.fromkeys((*(path for path, each in walked.items() if each.has_any), *self._roots))
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         paths |= {at: own for at in self._above if at not in paths and (own := _own_files(at, names))}
         files = {path: mark(path) for group in paths.values() for path in group}
-        mapping = _mapping(paths, self._closed(walked))
+        mapping = _mapping(paths, self._closed({**walked, **behind}))
         ended = monotonic()
         return _Look(
             names,
             env_files,
             walked,
+            behind,
             files,
             # An equal value stays the same object, so that caches that compare by identity stay valid.
             last.mapping if mapping == last.mapping else mapping,
@@ -168,7 +177,7 @@ class IgnoreFiles:
             ),
             frozenset(
                 f"{path}/{name}"
-                for path, each in walked.items()
+                for path, each in (*walked.items(), *behind.items())
                 for name in each.env_files
                 if PACKAGES.isdisjoint(path.split("/"))
             ).union(_env_files_above(self._above) if env_files else ()),
@@ -223,6 +232,41 @@ def _is_walked(
     return len(waiting) <= MOST_DIRECTORIES
 
 
+def _behind_links(
+    walked: dict[str, _Directory],
+    roots: tuple[str, ...],
+    names: frozenset[str],
+    known: dict[str, _Directory],
+) -> dict[str, _Directory]:
+    """Directories that are passed over, and that a link from elsewhere leads to.
+
+    A command may have made the link in the place of a directory where the host is to put a file."""
+    waiting = [f"{path}/{name}" for path, each in walked.items() for name in each.links]
+    found: dict[str, _Directory] = {}
+    passed: set[str] = set()
+    text = 0
+    while waiting:
+        path = waiting.pop()
+        real = real_directory(path)
+        if real in passed or not _is_passed_over(real, roots):
+            continue
+        passed.add(real)
+        if directory := _seen(real, names, known.get(path)):
+            found[path] = directory
+            waiting += [f"{path}/{name}" for name in (*directory.below, *directory.links)]
+        text += sys.getsizeof(path)
+        if text > MOST_TEXT:
+            raise PolicyError("too many directories behind links", where=visible(roots[0]), help=TOO_LONG)
+    return found
+
+
+def _is_passed_over(real: str, roots: tuple[str, ...]) -> bool:
+    """Whether it lies in a root, and in something there that is not looked through or counts as packages."""
+    return any(
+        real.startswith(f"{root}/") and not UNSEEN.isdisjoint(real[len(root) :].split("/")) for root in roots
+    )
+
+
 def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Directory | None:
     """None if there is nothing that commands could list either."""
     try:
@@ -236,6 +280,7 @@ def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Direct
 def _listed(path: str, names: frozenset[str]) -> _Directory:
     has_any, below = False, []
     env_files: list[str] = []
+    links: list[str] = []
     with listing(path) as (lasting, entries):
         for entry in entries:
             if entry.name in names:
@@ -246,9 +291,12 @@ def _listed(path: str, names: frozenset[str]) -> _Directory:
                 below.append(entry.name)
                 if len(below) > MOST_DIRECTORIES:  # there are too many of them anyway
                     break
-            elif is_env_file(entry.name):
-                env_files.append(entry.name)
-    return _Directory(lasting, has_any, tuple(below), env_files=tuple(env_files))
+            else:
+                if is_env_file(entry.name):
+                    env_files.append(entry.name)
+                if entry.is_symlink():
+                    links.append(entry.name)
+    return _Directory(lasting, has_any, tuple(below), env_files=tuple(env_files), links=tuple(links))
 
 
 def _mapping(paths: dict[str, list[str]], closed: list[str]) -> IgnoreMapping:

@@ -161,11 +161,13 @@ class WorkspaceScanner:
         # Their paths are known: no walk is to be made anew when one comes, or is granted.
         hiding = HiddenTree(replace(policy, env_files=()), tops)
         starts = (*tops, *_starts(hiding.globs, tops))
-        looked = self._walk(policy, tops, (*rules, *self.git_rules), hiding).look(starts)
+        walk = self._walk(policy, tops, (*rules, *self.git_rules), hiding)
+        looked = walk.look(starts)
         git_rules = tuple(self._git_rules(looked, tops)) if rules else ()
         if rules and git_rules != self.git_rules:
             self.git_rules = git_rules
-            looked = self._walk(policy, tops, (*rules, *git_rules), hiding).look(starts)
+            walk = self._walk(policy, tops, (*rules, *git_rules), hiding)
+            looked = walk.look(starts)
         rules = (*rules, *git_rules)
         seen = looked.values()
         gits = [git for each in seen for git in each.gits]
@@ -186,19 +188,28 @@ class WorkspaceScanner:
         # protects.
         over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
         over += map(ways.of, known)
+        behind = [way for way in map(ways.of, walk.behind_links) if _may_stand_for(way.end, own, own)]
+        over += behind
         links = {link for way in over for link in way.links if is_covered(link, tops)}
         if len(links) > MOST_LINK_MOUNTS:
             raise ConfinementError(TOO_MANY)
         hidden = {
             *self._unmounted(mounts, (*tops, *map(real_path, policy.additional_readonly_paths))),
             *_led((path for each in seen for path in each.hidden), own, ways),
+            *(way.end for way in behind),
             *known,
         }
         return Found(
             protected=tuple(sorted(set(_led(filter(os.path.lexists, protected), own, ways)))),
             hidden=tuple(sorted({*hidden, *self._doubles(hidden, mounts)})),
             placed=(
-                *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
+                *sorted(
+                    path
+                    for path in hidden
+                    # Where a link is on the way, what it leads to is hidden, too, and that has a place.
+                    if all(link == path for link in ways.of(path).links)
+                    and hiding.is_for_its_place(path, os.path.isdir(path))
+                ),
                 *(f"{path}/HEAD" for path in bares if rules),
                 *sorted({f"{path}/.." for way in over if way.links for path in way.left}),
             ),

@@ -6,9 +6,10 @@ Facts that shape it:
   it before. So the walk reports a directory that it cannot list, unless it belongs to another user: then it
   stays closed in the pen as well.
 
-The walk never follows links; the caller resolves them. Beyond `MOST_ENTRIES` names, `MOST_FOUND` finds or
-`MOST_TEXT` of paths, the walk raises: any name that it did not look at could be a secret, and hiding all the
-rest would break a workspace without a message.
+The walk never follows links; the caller resolves them, but for what is hidden by a path that leads over one
+(`linked_dirs`). Beyond `MOST_ENTRIES` names, `MOST_FOUND` finds or `MOST_TEXT` of paths, the walk raises: any
+name that it did not look at could be a secret, and hiding all the rest would break a workspace without a
+message.
 """
 
 import os
@@ -32,6 +33,7 @@ from pinfold.model.protected_names import (
 )
 from pinfold.policy.hidden_paths import HiddenNames, HiddenTree
 from pinfold.workspace.dir_cache import MOST_TEXT, Mark, is_closed, listing, mark_of
+from pinfold.workspace.linked_dirs import LinkedDirs
 
 MOST_ENTRIES = 2_000_000
 MOST_FOUND = 20_000
@@ -75,6 +77,8 @@ class SeenDirectory(Struct, frozen=True):
     """Whether git would take the directory itself for a repository, although it is not called `.git`."""
     linked: tuple[str, ...] = ()
     """Paths of what is protected or hidden that lead over a link."""
+    links: tuple[str, ...] = ()
+    """Names of links, where something may be hidden by a path that leads over them."""
 
 
 class TreeWalk:
@@ -84,6 +88,9 @@ class TreeWalk:
         self.matcher = matcher
         self.hiding = hiding
         self.seen: dict[str, SeenDirectory] = {}
+        self.linked_dirs = LinkedDirs(hiding) if hiding.has_places else None
+        self.behind_links: tuple[str, ...] = ()
+        """Paths of hidden things that lead over a link to a directory, at the last look."""
 
     def look(self, tops: tuple[str, ...]) -> dict[str, SeenDirectory]:
         """What is there now, by directory."""
@@ -101,6 +108,11 @@ class TreeWalk:
             if entries > MOST_ENTRIES or text > MOST_TEXT or finds > MOST_FOUND:
                 raise ConfinementError(_too_much(finds <= MOST_FOUND))
         self.seen = found
+        if self.linked_dirs:
+            links = (f"{path}/{name}" for path, each in found.items() for name in each.links)
+            self.behind_links = tuple(islice(self.linked_dirs.look(links, tops), MOST_FOUND + 1))
+            if len(self.behind_links) + finds > MOST_FOUND:
+                raise ConfinementError(_too_much(False))
         return found
 
     @staticmethod
@@ -149,7 +161,10 @@ class TreeWalk:
             return SeenDirectory(mark, entries=len(names))
         directories = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]
         return SeenDirectory(
-            mark, tuple(self._further(step, path, name) for name in directories), entries=len(names)
+            mark,
+            tuple(self._further(step, path, name) for name in directories),
+            entries=len(names),
+            links=self._links(hides, listed),
         )
 
     def _is_bare(self, path: str, names: list[str]) -> bool:
@@ -160,6 +175,11 @@ class TreeWalk:
             return True
         known = self.seen.get(path)
         return known is not None and known.is_bare and not REMAINS.isdisjoint(names)
+
+    def _links(self, hides: HiddenNames | None, listed: "list[os.DirEntry[str]]") -> tuple[str, ...]:
+        if self.linked_dirs is None or hides is None:
+            return ()
+        return tuple(entry.name for entry in listed if entry.is_symlink())
 
     def _further(self, step: WalkStep, path: str, name: str) -> WalkStep:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
@@ -191,7 +211,7 @@ class TreeWalk:
                 raise ConfinementError(_too_much(False))
             is_directory = entry.is_dir(follow_symlinks=False)
             before = len(hidden), len(protected)
-            if hides and hides.is_hidden(entry.name, is_directory):
+            if hides and self._is_hidden(hides, entry, is_directory):
                 hidden.append(os.path.join(path, entry.name))
             elif plain == GIT and not is_directory:
                 gits.append(os.path.join(path, entry.name))
@@ -212,7 +232,15 @@ class TreeWalk:
             tuple(gits),
             len(listed),
             linked=tuple(linked),
+            links=self._links(hides, listed),
         )
+
+    @staticmethod
+    def _is_hidden(hides: HiddenNames, entry: "os.DirEntry[str]", is_directory: bool) -> bool:
+        """A link to a directory is one, too: where it leads, there is no other name to tell."""
+        if hides.is_hidden(entry.name, is_directory):
+            return True
+        return entry.is_symlink() and hides.is_hidden(entry.name, True) and entry.is_dir()
 
     def _met(
         self,

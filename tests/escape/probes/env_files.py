@@ -34,6 +34,36 @@ def untracked_env_files_are_hidden() -> None:
         assert os.path.exists(name), name
 
 
+def an_env_file_is_hidden_where_a_link_to_packages_leads() -> None:
+    """Packages may show theirs. A command makes the link, in the place where the host keeps its own."""
+    links = {
+        "srv": "node_modules/x",
+        "a/deploy": "lib/site-packages/y",
+        "b": ".venv/z",
+        "c": "node_modules/.bin",
+    }
+    with opened() as session:
+        for link, to in links.items():
+            assert not session.run(f"mkdir -p $(dirname {link}) {to}; ln -s $PWD/{to} {link}").stderr
+        does(
+            session,
+            "ln -s ../x node_modules/.bin/further; mkdir -p node_modules/own; ln -s . node_modules/x/again",
+        )
+        put("node_modules/own/.env", "shown")
+        put("srv/node_modules/own/.env", "shown")
+        for link in links:
+            put(f"{link}/.env")
+            put(f"{link}/sub/.env.local")
+        wait_for_looks(session, ".env.host")
+        for _ in range(2):
+            for link, to in links.items():
+                names = (f"{place}/{name}" for place in (link, to) for name in (".env", "sub/.env.local"))
+                stays_hidden(session, *(f"cat {name}" for name in names))
+                stays_hidden(session, f"rm -f {link}; mv {to} moved; cat moved/.env {to}/.env")
+            assert does(session, "cat node_modules/own/.env srv/node_modules/own/.env") == "shownshown"
+            wait_for_looks(session, ".env.second")
+
+
 def an_env_file_above_a_project_is_hidden_too() -> None:
     """Whether or not `git init` has made a repository of the part that somebody works in."""
     git("init", "-q")

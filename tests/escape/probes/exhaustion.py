@@ -13,7 +13,7 @@ from tests.session.probes.run import opened
 
 import pinfold
 from pinfold.kernel.syscall import MACHINE, NUMBERS
-from pinfold.sandbox.linux.host.overuse import OveruseFinder, most_watches
+from pinfold.sandbox.linux.host.overuse import OveruseFinder, most_queues, most_watches
 from pinfold.sandbox.linux.host.session import LinuxSession
 
 PYTHON = ("/usr/bin/python3", "-I", "-c")
@@ -162,6 +162,13 @@ kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(900)]
 tell()
 time.sleep(1000)
 """
+QUEUED = """
+import ctypes, time
+kept = [ctypes.CDLL(None).inotify_init() for _ in range(10)]
+assert -1 not in kept
+tell()
+time.sleep(1000)
+"""
 SHUT = """
 import ctypes
 assert not ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
@@ -172,6 +179,12 @@ def who_takes_what_all_programs_share_is_ended() -> None:
     """Here little is taken for all that there is: to take all in truth would stop other tests."""
     is_ended("epoll watches", WATCHING, 10_000)
     is_ended("TCP buffers", BUFFERED, 2 << 20)
+
+
+def who_takes_the_users_inotify_queues_is_ended() -> None:
+    """Each may have half of what the user has."""
+    is_ended("inotify queues", QUEUED, 20)
+    is_ended("inotify queues", SHUT + QUEUED, 20 if os.geteuid() == 0 else most_queues())
 
 
 def what_nobody_has_accepted_or_sent_counts() -> None:

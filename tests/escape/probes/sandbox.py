@@ -346,6 +346,44 @@ def a_long_chain_of_links_does_not_end_the_lookout() -> None:
         wait_until(lambda: not session.run("cat sub/.env").stdout)
 
 
+def what_an_ignore_file_hides_is_hidden_where_a_link_on_its_way_leads() -> None:
+    """A command makes the links before there is anything to hide; some lead on to further ones."""
+    put(
+        ".pinfoldignore",
+        "config/secret.json\nshut/\n/deep/*/*.pem\n*.key\n!open/*.key\n**/store/pass\na/b/c\n",
+    )
+    put("part/.pinfoldignore", "*.token\n")
+    ways = {
+        "config": ("other", "secret.json"),
+        "shut": ("q", "file"),
+        "deep/x": ("zz", "k.pem"),
+        "keys": ("open", "k.key"),
+        "sub/store": ("st", "pass"),
+        "part/own": ("free", "further/x.token"),
+    }
+    made = [f"mkdir -p $(dirname {link}) {to}; ln -s $PWD/{to} {link}" for link, (to, _) in ways.items()]
+    made += ["mkdir a1 b1; ln -s a1 a; ln -s ../b1 a/b; ln -s . a1/again; ln -s . again"]
+    seen = [path for link, (to, name) in ways.items() for path in (f"{link}/{name}", f"{to}/{name}")]
+    seen += ["a/b/c", "a1/b/c", "b1/c"]
+    with opened() as session:
+        assert not session.run("; ".join(made)).stderr
+        for link, (_, name) in ways.items():
+            put(f"{link}/{name}")
+        put("a/b/c")
+        put("part/own/seen")
+        put("a/seen")
+        wait_for_a_walk(session)
+        stays_hidden(session, *(f"cat {path}" for path in seen))
+    with opened() as session:
+        assert does(session, "cat free/seen a1/seen") == 2 * SECRET
+        taken = " ".join((*ways, "a", "a1/b"))
+        stays_hidden(
+            session, *(f"cat {path}" for path in seen), f"rm -f {taken}; mv other o; mv st s; mv b1 b"
+        )
+        wait_for_a_walk(session)
+        stays_hidden(session, *(f"cat {path}" for path in seen), "cat o/* s/* b/*")
+
+
 def a_protected_link_that_leads_nowhere_yet_protects_where_it_leads() -> None:
     os.symlink("tools/vscode", ".vscode")
     with opened() as session:
@@ -1029,6 +1067,28 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         does(session, python(program))
     for name in os.listdir():
         assert not os.stat(name).st_mode & 0o4000, name
+
+
+def no_command_starts_the_machines_crash_handler() -> None:
+    """It runs as root, outside, for each program that crashes with any limit but 1."""
+    program = (
+        "import ctypes, os, resource, struct, subprocess, threading\n"
+        "call, at = ctypes.CDLL(None).syscall, resource.RLIMIT_CORE\n"
+        "number = 302 if os.uname().machine == 'x86_64' else 261\n"
+        "zero, old = ctypes.create_string_buffer(16), ctypes.create_string_buffer(16)\n"
+        "def lower():\n"
+        "    for pid in (0, os.getpid(), threading.get_native_id(), os.getppid()):\n"
+        "        for told in (None, old):\n"
+        "            call(number, pid, at, zero, told)\n"
+        "    resource.setrlimit(at, (0, 0))\n"
+        "lower()\n"
+        "thread = threading.Thread(target=lower)\nthread.start()\nthread.join()\n"
+        "print(resource.getrlimit(at), flush=True)\n"
+        "subprocess.run(['sh', '-c', 'ulimit -c 0 && exec grep core /proc/self/limits'])\n"
+    )
+    with opened() as session:
+        told = " ".join(does(session, python(program)).split())
+        assert told == "(1, 1) Max core file size 1 1 bytes", told
 
 
 PROBES = probes_of(

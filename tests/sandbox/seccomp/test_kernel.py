@@ -130,9 +130,18 @@ BY_ARGUMENT: list[tuple[str, Act, int]] = [
     ),
     ("asking for the tag", lambda: resource.getrlimit(resource.RLIMIT_RTTIME), 0),
     ("asking for another's", lambda: resource.prlimit(0, resource.RLIMIT_RTTIME), 0),
-    ("another limit", lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)), 0),
+    ("another limit", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)), 0),
+    ("cores for the machine's crash handler", lambda: cores_after((0, 0)), 0),
+    ("cores, and what they were", lambda: resource.prlimit(0, resource.RLIMIT_CORE, (0, 0)), errno.EPERM),
     ("a call of tomorrow", lambda: ctypes.CDLL(None, use_errno=True).syscall(9999) + _raise(), errno.ENOSYS),
 ]
+
+
+def cores_after(wanted: tuple[int, int]) -> None:
+    """The call succeeds, and changes nothing."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, wanted)
+    assert resource.getrlimit(resource.RLIMIT_CORE) == before != wanted
 
 
 def _raise() -> int:

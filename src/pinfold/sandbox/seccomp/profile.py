@@ -200,6 +200,13 @@ SOCKET_FILTERS = (26, 50, 51, 52)
 # The mark by which a command's processes are found and killed; see sandbox/linux/init/tags.py.
 RLIMIT_RTTIME = 15
 
+# A plan sets this limit to 1, which keeps the machine's crash handler (core_pattern) from being started: it
+# runs as root, outside, on what a crashed program was. Every other value below starts it, 0 too. Programs
+# with secrets (gpg, ssh-agent) set 0 and end if they cannot. No core is written anyway, so they are told that
+# it is done. Who asks for the old value in the same call would be told nothing true, and gets an error.
+RLIMIT_CORE = 4
+DONE = errno(0)
+
 # Pid 1 ends commands, and the session ends with it. If a command slowed it down, pid 1 would get its turn
 # only when faster processes have ended by themselves. Its uid is theirs, so the kernel would allow it. A pen
 # makes no pid namespaces: 1 is always this process. Its process group is the keeper's, which has no number
@@ -299,6 +306,7 @@ def _sockets(unix: UnixSockets) -> Iterator[CallRule]:
 
 def _limits() -> Iterator[CallRule]:
     yield CallRule(("setrlimit",), errno(EPERM), (_is(0, RLIMIT_RTTIME),))
+    yield CallRule(("setrlimit",), DONE, (_is(0, RLIMIT_CORE),))
     # prlimit64 only reads limits when its pointer to new ones is null, in both halves. It changes other
     # processes' limits by uid alone, and pid 1 has its commands' uid: a limit of zero there would end the
     # pen.
@@ -306,6 +314,9 @@ def _limits() -> Iterator[CallRule]:
         given = Condition(2, (0,), none_of=True, upper=upper)
         yield CallRule(("prlimit64",), errno(EPERM), (_is(1, RLIMIT_RTTIME), given))
         yield CallRule(("prlimit64",), errno(EPERM), (_is_not(0, 0), given))
+        unasked = (Condition(3, (0,)), Condition(3, (0,), upper=True))
+        yield CallRule(("prlimit64",), DONE, (_is(1, RLIMIT_CORE), given, *unasked))
+        yield CallRule(("prlimit64",), errno(EPERM), (_is(1, RLIMIT_CORE), given))
 
 
 def _pace() -> Iterator[CallRule]:

@@ -5,6 +5,8 @@ session looks at them every two seconds, and ends the command that has taken the
 
 - The kernel counts what epoll watches by user, in every program and namespace (fs.epoll.max_user_watches).
   Once a command has taken all, no program of the user can watch anything more.
+- It counts inotify queues by user (fs.inotify.max_user_instances). A session has half of them at most, so two
+  can take all. Then editors see no change, and a warden sees less of what the host replaces.
 - It counts the memory of TCP's and UDP's buffers for the machine, in all network namespaces (`tcp_mem` and
   `udp_mem` of net.ipv4: from when on it is short, in pages). Beyond that, connections of the machine stall.
 - It counts connections that were closed and are not through (net.ipv4.tcp_max_orphans) for the machine.
@@ -29,11 +31,12 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from errno import ENOSPC
+from errno import EMFILE, ENOSPC
 from functools import partial
 from resource import prlimit
 from typing import NamedTuple
 
+from pinfold.kernel import inotify
 from pinfold.kernel.socket_info import (
     Socket,
     are_orphans_many,
@@ -51,7 +54,8 @@ Usage = Counter[int]
 """Of each process, by its pid; of those that cannot be looked into together, by `UNSEEN`."""
 UNSEEN = 0
 WATCHES = "/proc/sys/fs/epoll/max_user_watches"
-EPOLL = "anon_inode:[eventpoll]"
+EPOLL, INOTIFY = "anon_inode:[eventpoll]", "anon_inode:inotify"
+QUEUES = "/proc/sys/fs/inotify/max_user_instances"
 FILES, FILE_MAX = "/proc/sys/fs/file-nr", "/proc/sys/fs/file-max"
 SHARE = 4
 """A command with less than this part of the whole goes on, however short the resource is."""
@@ -83,6 +87,7 @@ class OveruseFinder:
         self.init, self.pid = init, pid
         self.meters = [
             Meter("epoll watches", lambda: not has_watch(), most_watches, self._watches),
+            Meter("inotify queues", lambda: not has_queue(), most_queues, self._queues),
             *(
                 Meter(
                     f"bytes of {name} buffers",
@@ -120,8 +125,15 @@ class OveruseFinder:
         return Counter(pid for pid in self._processes() if _tag(pid) and _is_shut(pid))
 
     def _watches(self) -> Usage:
-        usage = Counter({pid: sum(map(_lines_of_watches, _epolls(pid))) for pid in self._processes()})
-        usage[UNSEEN] = most_watches() if self._shut() else 0
+        return self._told(lambda pid: sum(map(_lines_of_watches, _told_of(pid, EPOLL))), most_watches())
+
+    def _queues(self) -> Usage:
+        return self._told(lambda pid: sum(1 for _ in _told_of(pid, INOTIFY)), most_queues())
+
+    def _told(self, count: Callable[[int], int], most: int) -> Usage:
+        """What the descriptors of each process tell; whoever hides them may have all."""
+        usage = Counter({pid: count(pid) for pid in self._processes()})
+        usage[UNSEEN] = most if self._shut() else 0
         return usage
 
     def _memory(self, protocol: int) -> Usage:
@@ -200,6 +212,20 @@ def has_watch() -> bool:
     return True
 
 
+def has_queue() -> bool:
+    """Whether this user can make another inotify queue."""
+    try:
+        os.close(inotify.create())
+    except OSError as error:
+        return error.errno != EMFILE
+    return True
+
+
+def most_queues() -> int:
+    with open(QUEUES) as file:
+        return int(file.read())
+
+
 def most_watches() -> int:
     with open(WATCHES) as file:
         return int(file.read())
@@ -258,8 +284,8 @@ def _links(pid: int) -> Iterator[tuple[str, str]]:
                 yield number, os.readlink(f"/proc/{pid}/fd/{number}")
 
 
-def _epolls(pid: int) -> Iterator[str]:
-    return (f"/proc/{pid}/fdinfo/{number}" for number, link in _links(pid) if link == EPOLL)
+def _told_of(pid: int, kind: str) -> Iterator[str]:
+    return (f"/proc/{pid}/fdinfo/{number}" for number, link in _links(pid) if link == kind)
 
 
 def _lines_of_watches(told: str) -> int:
