@@ -108,7 +108,9 @@ VERBS = {
     ),
     "web": Verb("web", "show the questions of all your sessions on a page in your browser"),
     "install": Verb("install", "run an agent's commands in the sandbox, by editing its configuration"),
-    "uninstall": Verb("install", "undo `install`, byte for byte", run="uninstall"),
+    "uninstall": Verb(
+        "install", "undo `install`, byte for byte", configure="configure_uninstall", run="uninstall"
+    ),
     "import": Verb("import_", "copy an agent's own settings and rules into your settings"),
     "completion": Verb("completion", "print a shell completion script for bash, zsh or fish"),
     "hook": Verb(

@@ -1,8 +1,8 @@
 """`pinfold mcp wrap -- SERVER ARG...`: runs a stdio MCP server in a sandbox of its own.
 
-The server reads and writes what its client wrote and reads, byte for byte. What Pinfold has to say goes to
-standard error, which clients keep as the server's log. Questions go to the page of `pinfold web`. The terminal
-is never asked: it belongs to the client.
+The client's bytes reach the server unchanged, and the server's the client. What Pinfold has to say goes to
+standard error, which clients keep as the server's log. Questions go to the page of `pinfold web`. Pinfold
+never asks on the terminal, which belongs to the client.
 
 Facts about MCP clients:
 - A client closes the server's standard input, waits some seconds, sends SIGTERM, and later SIGKILL.
@@ -17,7 +17,6 @@ import select
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pinfold.cli import SIGNALLED, interrupted_code
@@ -112,10 +111,11 @@ def _session(args: Namespace, command: "RunCommand", approvers: list[Any]) -> "S
     words = command.argv or (command.command,)
     projects = args.project or ()
     directory = args.cwd or here()
-    if not projects and os.path.realpath(find_project(directory)) in ("/", os.path.realpath(home_of(os.environ))):
+    too_wide = ("/", os.path.realpath(home_of(os.environ)))
+    if not projects and os.path.realpath(find_project(directory)) in too_wide:
         projects = [own_directory(words, os.environ)]
-        report(visible(f"started in {short_path(directory)}: the server may write in {short_path(projects[0])}, "
-               "and where --write or --project says"))
+        place, own = short_path(directory), short_path(projects[0])
+        report(visible(f"started in {place}: its project is {own}; --project DIR names another"))
     cache, variables = cache_of(words, os.environ)
     lists: dict[str, dict[str, object]] = {
         "filesystem": {"write": [*(args.write or ()), *cache], "hide": args.hide},
@@ -143,22 +143,21 @@ def _serve(session: "Session", command: "RunCommand") -> int:
 
 def _carry(execution: "Execution") -> int:
     """Copies what the server writes, as it comes; returns the exit code."""
-    with closing(execution.events()) as events:
-        try:
-            for event in events:
-                if isinstance(event, Output):
-                    rest = memoryview(event.data)
-                    while rest:
-                        rest = rest[os.write(OUT[event.stream], rest) :]
-                else:
-                    if event.timed_out:
-                        report("stopped: its time was up; --timeout SECONDS sets another limit")
-                    return exit_code(event.exit_code, event.signal, event.timed_out)
-        except KeyboardInterrupt as interrupt:
-            execution.cancel()
-            return interrupted_code(interrupt)
-        except BrokenPipeError:  # the client reads no more
-            execution.cancel()
+    try:
+        for event in execution.events():
+            if isinstance(event, Output):
+                rest = memoryview(event.data)
+                while rest:
+                    rest = rest[os.write(OUT[event.stream], rest) :]
+            else:
+                if event.timed_out:
+                    report("stopped: its time was up; --timeout SECONDS sets another limit")
+                return exit_code(event.exit_code, event.signal, event.timed_out)
+    except KeyboardInterrupt as interrupt:
+        execution.cancel()
+        return interrupted_code(interrupt)
+    except BrokenPipeError:  # the client reads no more
+        execution.cancel()
     return SIGNALLED + SIGPIPE
 
 

@@ -64,7 +64,8 @@ def name_of(words: Sequence[str]) -> str:
     told = operands[:2] if program_of(words) in ("npm", "uv") else operands[:1]
     server = (program_of(words), *told)
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(server[-1])).strip("-.")[:40]
-    return f"{plain or 'server'}-{blake2b(chr(0).join(server).encode(errors='surrogateescape'), digest_size=4).hexdigest()}"
+    mark = blake2b("\0".join(server).encode(errors="surrogateescape"), digest_size=4).hexdigest()
+    return f"{plain or 'server'}-{mark}"
 
 
 def _made(directory: str) -> str:
