@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from pinfold.integrations.hooks.rewrite import own_program
 from pinfold.integrations.install.jsonc import Node, parse
 from pinfold.integrations.mcp.server_command import CONTAINERS, hosts_of, program_of
-from pinfold.isolated import ENTRY
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
 from pinfold.settings.edit import quoted
 from pinfold.settings.toml_positions import locate
 
 VERB = ("mcp", "wrap")
+OWN_PYTHON = ("-I", "-c")
+"""What follows the interpreter where Pinfold is started without a launcher (`isolated.own_command`)."""
 ALL = "all"
 
 
@@ -47,7 +48,7 @@ class StdioServer(NamedTuple):
     """Why it is not offered to be wrapped; empty if it is."""
 
 
-class Piece(NamedTuple):
+class ReplacedText(NamedTuple):
     """A stretch of a file that begins at a value: what it was, and what was written in its place."""
 
     path: tuple[str, ...]
@@ -151,7 +152,7 @@ def _server(path: tuple[str, ...], entry: Any) -> StdioServer | None:
 def _unwrapped(words: tuple[str, ...]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """The options of `pinfold mcp wrap` in these words (None if it is not in them), and the server's own."""
     for at in range(len(words) - 2):
-        is_pinfold = os.path.basename(words[0]) == "pinfold" or any(ENTRY in word for word in words[:at])
+        is_pinfold = program_of(words) == "pinfold" or (at == 4 and words[1:3] == OWN_PYTHON)
         if words[at : at + 2] == VERB and is_pinfold and "--" in words[at + 2 : -1]:
             end = words.index("--", at + 2)
             return words[at + 2 : end], words[end + 1 :]
@@ -161,7 +162,7 @@ def _unwrapped(words: tuple[str, ...]) -> tuple[tuple[str, ...] | None, tuple[st
 def _obstacle(words: tuple[str, ...]) -> str:
     if program_of(words) in CONTAINERS:
         return f"{program_of(words)} runs it in a container, which the sandbox cannot hold"
-    if program_of(words) == "pinfold" or any(ENTRY in word for word in words):
+    if program_of(words) == "pinfold":
         return "it is Pinfold's own, and its commands run in a sandbox already"
     if " " in words[0] and not os.path.isabs(words[0]):
         return "its command has spaces; put the arguments into `args` first"
@@ -196,7 +197,9 @@ def chosen(servers: tuple[StdioServer, ...], names: tuple[str, ...], file: str) 
     )
 
 
-def with_words(text: str, file: str, server: StdioServer, words: tuple[str, ...]) -> tuple[str, list[Piece]]:
+def with_words(
+    text: str, file: str, server: StdioServer, words: tuple[str, ...]
+) -> tuple[str, list[ReplacedText]]:
     """The text in which the server is started by these words, and the pieces that were replaced."""
     before = _value(text, file)
     entry = _at(before, server.path)
@@ -209,13 +212,13 @@ def with_words(text: str, file: str, server: StdioServer, words: tuple[str, ...]
     if "args" in places.values:
         first, last = places.values["args"]
         written = _list_of(words[1:], text[first:last], _indent(text, first), is_toml)
-        pieces.append((first, last, Piece((*server.path, "args"), text[first:last], written)))
+        pieces.append((first, last, ReplacedText((*server.path, "args"), text[first:last], written)))
     else:
         between = " " if places.is_inline else f"{_line_end(text)}{_indent(text, start)}"
         comma = "" if is_toml and between != " " else ","
         name = "args = " if is_toml else '"args": '
         command += f"{comma}{between}{name}{_list_of(words[1:], '', '', is_toml)}"
-    pieces.append((start, end, Piece((*server.path, "command"), text[start:end], command)))
+    pieces.append((start, end, ReplacedText((*server.path, "command"), text[start:end], command)))
     changed = text
     for first, last, piece in sorted(pieces, reverse=True):
         changed = changed[:first] + piece.after + changed[last:]
@@ -223,7 +226,7 @@ def with_words(text: str, file: str, server: StdioServer, words: tuple[str, ...]
     return _proven(changed, file, wanted), [piece for _, _, piece in pieces]
 
 
-def without_wraps(text: str, found: ServerList, known: tuple[Piece, ...] = ()) -> str:
+def without_wraps(text: str, found: ServerList, known: tuple[ReplacedText, ...] = ()) -> str:
     """The text without what an install has put around servers. Pieces that are as they were written become
     what they were before, to the byte."""
     for server in servers_in(text, found):
@@ -235,7 +238,7 @@ def without_wraps(text: str, found: ServerList, known: tuple[Piece, ...] = ()) -
     return text
 
 
-def _restored(text: str, file: str, server: StdioServer, pieces: list[Piece]) -> str | None:
+def _restored(text: str, file: str, server: StdioServer, pieces: list[ReplacedText]) -> str | None:
     """None if the pieces are not there, or give something else than the server's own words."""
     places = _places(text, file, server.path).values
     found = [(places[piece.path[-1]][0], piece) for piece in pieces if piece.path[-1] in places]

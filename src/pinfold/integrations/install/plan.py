@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pinfold.integrations.install.agents import AgentSetup, is_ours, target_of
 from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
 from pinfold.integrations.install.mcp_servers import (
-    Piece,
+    ReplacedText,
     ServerList,
     StdioServer,
     chosen,
@@ -81,10 +81,10 @@ def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = (
 
 def _with_servers(
     text: str, list_: ServerList, names: Sequence[str], known: Kept | None
-) -> tuple[str, list[Piece]]:
+) -> tuple[str, list[ReplacedText]]:
     """The text with the servers wrapped, and what was replaced for that."""
     wanted = chosen(servers_in(text, list_), tuple(names), list_.file)
-    text, pieces = without_wraps(text, list_, known.pieces if known else ()), list[Piece]()
+    text, pieces = without_wraps(text, list_, known.pieces if known else ()), list[ReplacedText]()
     for server in wanted:
         text, replaced = with_words(text, list_.file, server, wrapped_words(server))
         pieces += replaced
