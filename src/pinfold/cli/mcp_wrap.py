@@ -38,10 +38,14 @@ from pinfold.model.escape_text import visible
 from pinfold.model.events import Output, Stream
 from pinfold.model.home import home_of
 from pinfold.model.permission import PermissionNeeded
+from pinfold.settings.policy import expand
 from pinfold.settings.sources import find_project
 from pinfold.web import WebApprover
+from pinfold.workspace.granted_paths import has_glob
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pinfold.model.request import RunCommand
     from pinfold.session import Session
     from pinfold.session.execution import Execution
@@ -76,7 +80,16 @@ def run(args: Namespace) -> int:
         page.seconds = session.settings.approvals.question_timeout
         if args.timeout is None and str(session.settings.origin("limits.timeout")) == "default":
             session.change({"limits": {"timeout": ""}})
+        _tell_missing(session, args.write or ())
         return _serve(session, command)
+
+
+def _tell_missing(session: "Session", paths: "Sequence[str]") -> None:
+    """Warns about `--write` paths that do not exist, which grant nothing."""
+    for path in paths:
+        place = expand(path, session.roots[0], home_of(os.environ))
+        if not has_glob(path) and not os.path.lexists(place):
+            report(visible(f"--write has no effect: {place} does not exist; create it first"))
 
 
 class Unanswered:
