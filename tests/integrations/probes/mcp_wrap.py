@@ -202,13 +202,13 @@ def a_question_comes_up_on_the_page() -> None:
 
 def a_server_that_starts_in_the_home_may_not_write_all_of_it() -> None:
     home = Path.home()
-    line = f"touch {home}/made; cd {home}/.local/share/pinfold/mcp/* && touch made; pwd"
+    line = f"touch {home}/made; cd {home}/.local/share/pinfold-mcp/* && touch made; pwd"
     for place in (home, Path("/")):
         with popen("--", "bash", "-c", line, cwd=place, env={**os.environ, "HOME": str(home)}) as started:
             assert started.stdout and started.stderr
             own = Path(started.stdout.read().decode().strip())
             assert b"its project is " in started.stderr.read()
-        assert own.parent == home / ".local/share/pinfold/mcp" and (own / "made").exists()
+        assert own.parent == home / ".local/share/pinfold-mcp" and (own / "made").exists()
         assert not (home / "made").exists()
         (own / "made").unlink()
     with popen("--project", str(home), "--", "touch", f"{home}/made") as started:

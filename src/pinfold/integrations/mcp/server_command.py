@@ -55,7 +55,7 @@ def cache_of(words: Sequence[str], environ: Mapping[str, str]) -> tuple[list[str
 def own_directory(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """A directory for a server that has no project."""
     place = environ.get("XDG_DATA_HOME") or os.path.join(home_of(environ), ".local", "share")
-    return _made(os.path.join(place, "pinfold", "mcp", name_of(words)))
+    return _made(os.path.join(place, "pinfold-mcp", name_of(words)))  # `pinfold` may be Pinfold's own place
 
 
 def name_of(words: Sequence[str]) -> str:
