@@ -78,8 +78,6 @@ def run(args: Namespace) -> int:
     with _session(args, command, [page, Unanswered()]) as session:
         require_part_of_machine(session, command)
         page.seconds = session.settings.approvals.question_timeout
-        if args.timeout is None and str(session.settings.origin("limits.timeout")) == "default":
-            session.change({"limits": {"timeout": ""}})
         _tell_missing(session, args.write or ())
         return _serve(session, command)
 
@@ -139,7 +137,7 @@ def _session(args: Namespace, command: "RunCommand", approvers: list[Any]) -> "S
 
 
 def _serve(session: "Session", command: "RunCommand") -> int:
-    execution = session.start(command, stdin=0 if sys.stdin is not None else None)
+    execution = session.start(command, stdin=0 if sys.stdin is not None else None, is_background=True)
     if execution.refusal:
         report(visible(execution.refusal))
         return DENIED

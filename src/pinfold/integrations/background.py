@@ -74,7 +74,7 @@ class BackgroundProcess:
         """Starts it; a command that was denied has a `refusal`."""
         given, self._pipe = os.pipe()
         try:
-            execution = session.start(request, stdin=given)
+            execution = session.start(request, stdin=given, is_background=True)
         except BaseException:
             os.close(given)
             self._close()
@@ -244,24 +244,9 @@ def _listed(processes: list[BackgroundProcess]) -> str:
 
 
 _of_sessions: "weakref.WeakKeyDictionary[Session, BackgroundProcesses]" = weakref.WeakKeyDictionary()
-_usual_limits: "weakref.WeakKeyDictionary[Session, float]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def background_of(session: Session) -> BackgroundProcesses:
     with _lock:
         return _of_sessions.setdefault(session, BackgroundProcesses())
-
-
-def lift_time_limit(session: Session) -> None:
-    """Lets background processes of this session run on after `limits.timeout`, unless a person has set that.
-    Other commands keep the default limit, by `usual_timeout`."""
-    limit = session.settings.limits.timeout
-    if limit is not None and str(session.settings.origin("limits.timeout")) == "default":
-        session.change({"limits": {"timeout": ""}})
-        _usual_limits[session] = limit
-
-
-def usual_timeout(session: Session) -> float | None:
-    """The limit of commands that an agent waits for, if `lift_time_limit` has lifted the session's own."""
-    return _usual_limits.get(session)

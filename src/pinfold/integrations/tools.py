@@ -17,7 +17,6 @@ from pinfold.integrations.background import (
     BackgroundError,
     BackgroundProcess,
     background_of,
-    usual_timeout,
 )
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
@@ -108,7 +107,7 @@ class Tool(NamedTuple):
 
 def execute(session: Session, asked: ExecuteCommand, watch: Watch) -> ToolOutcome:
     request = _request(asked, asked.command)
-    execution = session.start(as_command(request, timeout=asked.timeout or usual_timeout(session)))
+    execution = session.start(as_command(request, timeout=asked.timeout))
     watch.started(execution)
     result = _followed(execution, watch.wrote)
     if not result.ran:

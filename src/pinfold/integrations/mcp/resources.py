@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import mcp_types as types
 import msgspec
-from msgspec.structs import replace
 
 from pinfold.audit.history import actions, entries
-from pinfold.integrations.background import usual_timeout
 from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.policy.json_format import to_executor
@@ -46,15 +44,13 @@ class SessionResource(NamedTuple):
 
 def _policy(session: Session) -> object:
     policy, settings = session.policy, session.settings
-    if (limit := usual_timeout(session)) is not None:  # of the commands that an agent waits for
-        policy = replace(policy, limits=replace(policy.limits, timeout=limit))
     return {
         "session": session.id,
         "roots": session.roots,
         "mode": settings.mode,
         "sandboxed": settings.sandbox.enabled,
         "network": settings.network.access,
-        "level": settled_level(session.policy).value if settings.sandbox.enabled else "unsandboxed",
+        "level": settled_level(policy).value if settings.sandbox.enabled else "unsandboxed",
         "policy": to_executor(policy),
         "notices": session.notices,
     }

@@ -28,7 +28,6 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from pinfold import __version__
-from pinfold.integrations.background import lift_time_limit
 from pinfold.integrations.mcp.call import McpCall, McpQuestion
 from pinfold.integrations.mcp.elicitation import answer_of, form_of
 from pinfold.integrations.mcp.resources import listed_prompts, listed_resources, prompt_text, read_resource
@@ -74,12 +73,10 @@ class McpServer:
 
     def server(self) -> Server[Any]:
         session, roots = self.session, self.session.roots
-        instructions = summarize(told(session.policy, roots), session.settings, roots)
-        lift_time_limit(session)
         return Server(
             "pinfold",
             version=__version__,
-            instructions=instructions or None,
+            instructions=summarize(told(session.policy, roots), session.settings, roots) or None,
             on_list_tools=self._list,
             on_call_tool=self._called,
             on_list_resources=self._list_resources,
