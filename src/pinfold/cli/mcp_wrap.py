@@ -157,9 +157,7 @@ def _carry(execution: "Execution") -> int:
     try:
         for event in execution.events():
             if isinstance(event, Output):
-                rest = memoryview(event.data)
-                while rest:
-                    rest = rest[os.write(OUT[event.stream], rest) :]
+                _write(event)
             else:
                 if event.timed_out:
                     report("stopped: its time was up; --timeout SECONDS sets another limit")
@@ -170,6 +168,16 @@ def _carry(execution: "Execution") -> int:
     except BrokenPipeError:  # the client reads no more
         execution.cancel()
     return SIGNALLED + SIGPIPE
+
+
+def _write(output: Output) -> None:
+    rest = memoryview(output.data)
+    try:
+        while rest:
+            rest = rest[os.write(OUT[output.stream], rest) :]
+    except BrokenPipeError:
+        if output.stream is Stream.STDOUT:  # a client may give up the log and go on
+            raise
 
 
 def _follow_client(execution: "Execution") -> None:

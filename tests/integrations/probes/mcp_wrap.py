@@ -131,6 +131,18 @@ def bytes_pass_at_once() -> None:
         assert started.stdout.read() == b"" and started.wait() == 0
 
 
+def a_client_may_close_the_log() -> None:
+    with popen("--", "bash", "-c", "read -r _; echo log >&2; echo out; cat") as started:
+        assert started.stdin and started.stdout and started.stderr
+        started.stderr.close()
+        started.stdin.write(b"\n")
+        assert started.stdout.read(4) == b"out\n"
+        started.stdin.write(b"more")
+        assert started.stdout.read(4) == b"more"
+        started.stdin.close()
+        assert started.wait() == 0
+
+
 def a_denied_write_is_told_while_the_server_runs() -> None:
     with popen("--", "bash", "-c", "echo {} > .mcp.json; echo on; cat") as started:
         assert started.stdin and started.stdout and started.stderr
