@@ -46,6 +46,9 @@ def test_a_shell_completes_verbs_actions_options_and_choices(shell: str) -> None
     assert {"deny", "ask", "allow"} <= completed(shell, "rules", "add", "")
     assert completed(shell, "rules", "add", "--rea") >= {"--reason"}
     assert completed(shell, "install", "cl") >= {"claude-code"}
+    assert completed(shell, "mcp", "wr") >= {"wrap"}
+    assert completed(shell, "mcp", "wrap", "--en") >= {"--env"}
+    assert "--env" not in completed(shell, "mcp", "--")
     assert completed(shell, "run", "--allow-domain", "x", "--allow-") >= {"--allow-domain"}
 
 

@@ -838,6 +838,8 @@ RESTRICTED: list[Row] = [
     ("pinfold run -- sh -c 'git push'", "words that were joined to a line"),
     ("pinfold learn -- sh -c 'git push'", "the same"),
     ("pinfold acp -- git push", "a verb that starts a program"),
+    ("pinfold mcp wrap --env X -- git push", "a verb that starts a program"),
+    ("pinfold mcp wrap -c 'git push'", "a verb that starts a program"),
     # GNU programs as Homebrew names them.
     ("grm -rf x", "rm"),
     ("genv rm -rf x", "env"),

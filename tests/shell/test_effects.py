@@ -273,6 +273,7 @@ def test_uncharted() -> None:
         ("pinfold check x", False),
         ("pinfold doctor", False),
         ("pinfold acp -- agent", True),
+        ("pinfold mcp wrap -- server", True),
         ("pinfold run --publish 3000 -- x", True),
         ("pinfold journal list --last 5", False),
         ("pinfold journal forget --older-than 0s", True),

@@ -15,16 +15,26 @@ from pinfold.model.errors import PinfoldError, PolicyError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
     from typing import NoReturn
 
 
 class Verb:
     def __init__(
-        self, module: str, help: str, exits: str = "", *, configure: str = "configure", run: str = "run"
+        self,
+        module: str,
+        help: str,
+        exits: str = "",
+        *,
+        configure: str = "configure",
+        run: str = "run",
+        actions: "Mapping[str, Verb] | None" = None,
     ) -> None:
         self.module = module
         self.help = help
         self.exits = exits
+        self.actions = actions or {}
+        """Words behind the verb that make another verb of it."""
         self._configure, self._run = configure, run
 
     def parser(self, name: str) -> "ArgumentParser":
@@ -94,10 +104,16 @@ VERBS = {
     ),
     "serve": Verb("serve", "offer sessions to other programs: JSON-RPC on stdio or a unix socket"),
     "acp": Verb("acp", "start an editor's ACP agent, and run its commands in the sandbox"),
-    "mcp": Verb("mcp", "offer sandboxed tools to agents: an MCP server on stdio"),
+    "mcp": Verb(
+        "mcp",
+        "offer sandboxed tools to agents: an MCP server on stdio",
+        actions={"wrap": Verb("mcp_wrap", "run an MCP server in a sandbox of its own", RUN_EXITS)},
+    ),
     "web": Verb("web", "show the questions of all your sessions on a page in your browser"),
     "install": Verb("install", "run an agent's commands in the sandbox, by editing its configuration"),
-    "uninstall": Verb("install", "undo `install`, byte for byte", run="uninstall"),
+    "uninstall": Verb(
+        "install", "undo `install`, byte for byte", configure="configure_uninstall", run="uninstall"
+    ),
     "import": Verb("import_", "copy an agent's own settings and rules into your settings"),
     "completion": Verb("completion", "print a shell completion script for bash, zsh or fish"),
     "hook": Verb(
@@ -179,6 +195,8 @@ def main(argv: list[str] | None = None) -> int:
     verb = VERBS.get(arguments[0])
     if verb is None:
         return _unknown(arguments[0])
+    if action := verb.actions.get(arguments[1]) if len(arguments) > 1 else None:
+        return _run(" ".join(arguments[:2]), action, arguments[2:])
     return _run(arguments[0], verb, arguments[1:])
 
 

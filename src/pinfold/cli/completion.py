@@ -63,6 +63,8 @@ def run(args: Namespace) -> int:
 def _parsers() -> Iterator[tuple[str, ArgumentParser]]:
     for name, verb in VERBS.items():
         yield name, verb.parser(name)
+        for word, action in verb.actions.items():
+            yield name, action.parser(f"{name} {word}")
 
 
 def _values() -> Iterator[str]:
@@ -78,12 +80,15 @@ def _values() -> Iterator[str]:
 
 def _words() -> Iterator[tuple[str, str, str]]:
     """A verb, its action or `*` for any, and the words that may follow: the most specific come first."""
-    for name, parser in _parsers():
+    for name, verb in VERBS.items():
+        parser = verb.parser(name)
+        for word, own in verb.actions.items():
+            yield name, word, " ".join(_following(own.parser(f"{name} {word}")))
         for action in parser._actions:
             actions = action.choices if action.nargs == PARSER and isinstance(action.choices, dict) else {}
             for each, inner in actions.items():
                 yield name, each, " ".join(_following(inner))
-        yield name, "*", " ".join(_following(parser))
+        yield name, "*", " ".join((*verb.actions, *_following(parser)))
     yield "", "", " ".join(VERBS)
 
 

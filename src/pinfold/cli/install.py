@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
+    _add_agent(parser)
+    parser.add_argument(
+        "--wrap-mcp",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="run this MCP server of the agent's in a sandbox; `all` for every one",
+    )
+
+
+def configure_uninstall(parser: ArgumentParser) -> None:
+    _add_agent(parser)
+
+
+def _add_agent(parser: ArgumentParser) -> None:
     parser.add_argument(
         "agent", choices=tuple(AGENTS), metavar="AGENT", help="the agent to configure: %(choices)s"
     )
@@ -31,7 +46,7 @@ def configure_hook(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from pinfold.integrations.install.plan import apply_install, plan_install
 
-    plan = plan_install(args.agent, os.environ)
+    plan = plan_install(args.agent, os.environ, args.wrap_mcp)
     if not args.dry_run:
         apply_install(args.agent, plan, os.environ)
     _print_changes(args, plan, "installed", "is installed already")
@@ -63,7 +78,16 @@ def _print_changes(args: Namespace, plan: "InstallPlan", done: str, nothing: str
         files = [
             {"path": each.path, "diff": diff(each.before, each.after, each.path)} for each in plan.changes
         ]
-        print_json({"changed": files, "dryRun": args.dry_run, "notes": plan.notes})
+        servers = [
+            {
+                "name": each.name,
+                "command": each.words,
+                "wrapped": each.options is not None,
+                "obstacle": each.obstacle or None,
+            }
+            for each in plan.servers
+        ]
+        print_json({"changed": files, "dryRun": args.dry_run, "notes": plan.notes, "mcpServers": servers})
         return
     for each in plan.changes:
         if args.dry_run:
@@ -76,6 +100,23 @@ def _print_changes(args: Namespace, plan: "InstallPlan", done: str, nothing: str
         print(f"{done}: restart {args.agent}")
     for note in plan.notes:
         print(f"note: {visible(note)}")
+    _offer_wraps(args.agent, plan)
+
+
+def _offer_wraps(agent: str, plan: "InstallPlan") -> None:
+    """Says which MCP servers run in a sandbox, and how to wrap the others."""
+    from pinfold.model.escape_text import visible
+
+    wrapped = sorted({visible(each.name) for each in plan.servers if each.options is not None})
+    free = sorted({visible(each.name) for each in plan.servers if each.options is None and not each.obstacle})
+    if wrapped:
+        print(
+            f"MCP servers in a sandbox: {', '.join(wrapped)}; add options such as --write DIR,"
+            " --allow-domain HOST or --policy read-only before the `--` of each"
+        )
+    if free:
+        print(f"MCP servers without a sandbox: {', '.join(free)}")
+        print(f"to wrap them: pinfold install {agent} --wrap-mcp all (or a name)")
 
 
 def diff(before: str | None, after: str | None, path: str) -> str:

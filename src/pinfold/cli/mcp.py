@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
+    parser.usage = (
+        "pinfold mcp [OPTION...] [PROJECT...]\n       pinfold mcp wrap [OPTION...] -- SERVER [ARG...]"
+    )
     parser.add_argument(
         "projects",
         nargs="*",

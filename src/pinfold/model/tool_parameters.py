@@ -37,6 +37,41 @@ class ExecuteCommand(CommandOptions, frozen=True):
     command: Annotated[str, _about("a shell line, as bash reads it")]
 
 
+MOST_PATIENCE = 30
+"""Seconds that a call may wait for a background process: clients give up a call after about a minute."""
+
+
+class StartProcess(CommandOptions, frozen=True):
+    command: Annotated[str, _about("a shell line, as bash reads it; do not end it with `&`")]
+    wait: Annotated[
+        float,
+        Meta(ge=0, le=MOST_PATIENCE, description="seconds to wait for its end, so that you see it fail"),
+    ] = 1.0
+
+
+class ReadProcess(ToolParameters, frozen=True):
+    id: Annotated[str, _about("as start_process gave it")]
+    since: Annotated[
+        int, Meta(ge=0, description="the `cursor` of the last answer; 0 for all output that is kept")
+    ] = 0
+    wait: Annotated[
+        float, Meta(ge=0, le=MOST_PATIENCE, description="seconds to wait for new output or the end")
+    ] = 0.0
+
+
+class WriteProcess(ToolParameters, frozen=True):
+    id: Annotated[str, _about("as start_process gave it")]
+    text: Annotated[str, _about("what to write; end a line with a newline")]
+    end: Annotated[bool, _about("close its standard input behind the text")] = False
+
+
+class StopProcess(ToolParameters, frozen=True):
+    id: Annotated[str, _about("as start_process gave it")]
+    since: Annotated[
+        int, Meta(ge=0, description="the `cursor` of the last answer; 0 for all output that is kept")
+    ] = 0
+
+
 class ReadFileParameters(ToolParameters, frozen=True):
     path: str
     first_line: Annotated[int, _about("counted from 1")] = 1

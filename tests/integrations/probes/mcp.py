@@ -11,8 +11,10 @@ from typing import Any
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 from msgspec import json
 
+from pinfold.integrations.background import KEPT, MOST_READ, MOST_RUNNING
 from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE
 from tests.probe_module import probes_of, run
@@ -95,6 +97,10 @@ async def tools_say_what_they_are(era: str) -> None:
     }
     assert hints == {
         "execute_command": "do",
+        "start_process": "do",
+        "read_process": "ri",
+        "write_process": "do",
+        "stop_process": "di",
         "read_file": "ri",
         "write_file": "di",
         "replace_in_file": "d",
@@ -106,6 +112,7 @@ async def tools_say_what_they_are(era: str) -> None:
     for tool in tools.values():
         assert tool.description and tool.title and tool.input_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema["type"] == "object" and len(tool.output_schema["anyOf"]) == 2
 
 
 @each_era
@@ -322,6 +329,144 @@ async def a_name_cannot_end_the_violations(era: str) -> None:
 
 
 @each_era
+async def a_background_process_is_read_written_and_stopped(era: str) -> None:
+    async with client(era) as opened:
+        line = 'echo ready; while read -r word; do echo "got $word"; done; echo closed; exit 3'
+        failed, said, data = await use(opened, "start_process", command=line, wait=0)
+        assert not failed and data["id"] == "p1" and data["running"], said
+        data = await read_until(opened, "p1", "ready")
+        assert data["output"] == "ready\n" and data["cursor"] == 6
+        assert (await use(opened, "read_process", id="p1", since=6))[2]["output"] == ""
+        _, said, data = await use(opened, "write_process", id="p1", text="é\n")
+        assert data == {"id": "p1", "characters": 2}, said
+        data = await read_until(opened, "p1", "got", since=6)
+        assert data["output"] == "got é\n" and data["running"]
+        await use(opened, "write_process", id="p1", text="last\n", end=True)
+        data = await read_until(opened, "p1", "closed", since=data["cursor"])
+        _, said, data = await use(opened, "read_process", id="p1", since=data["cursor"], wait=30)
+        assert data["exitCode"] == 3 and not data["running"] and "[p1 ended; exit code 3]" in said
+        failed, said, _ = await use(opened, "write_process", id="p1", text="x")
+        assert failed and "p1 reads nothing" in said
+        await use(opened, "start_process", command="echo {} > .mcp.json; echo tried; sleep 1000", wait=0)
+        await read_until(opened, "p2", "tried")
+        _, said, data = await use(opened, "stop_process", id="p2")
+        assert not data["running"] and data["signal"] == signal.SIGKILL
+        assert data["violations"][0]["rule"] == ".mcp.json" and "<sandbox_violations>" in said
+        failed, said, data = await use(opened, "read_process", id="p9")
+        assert failed and data["kind"] == "invalid" and "p1 (ended: echo ready" in said
+        assert (await use(opened, "start_process", command="exit 4", wait=30))[2]["exitCode"] == 4
+        failed, _, data = await use(opened, "start_process", command="sudo ls")
+        assert failed and data["kind"] == "refused"
+        assert (await use(opened, "execute_command", command="pgrep -x sleep"))[2]["exitCode"] == 1
+
+
+async def read_until(opened: Client, id: str, word: str, since: int = 0) -> Any:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            data = (await use(opened, "read_process", id=id, since=since, wait=5))[2]
+            if word in data["output"]:
+                return data
+
+
+@each_era
+async def background_processes_and_their_output_are_bounded(era: str) -> None:
+    async with client(era) as opened:
+        count = KEPT * 3
+        line = f"head -c {count} /dev/zero | tr '\\0' x; echo; echo end"
+        await use(opened, "start_process", command=line, wait=30)
+        _, said, data = await use(opened, "read_process", id="p1")
+        assert data["missed"] == count + 5 - KEPT and data["hasMore"] and len(data["output"]) == MOST_READ
+        assert said.startswith(f"[{data['missed']} bytes before this are not kept]\n")
+        data = (await use(opened, "read_process", id="p1", since=count - 3))[2]
+        assert data["output"] == "xxx\nend\n" and not data["missed"] and not data["hasMore"]
+        for _ in range(MOST_RUNNING):
+            assert not (await use(opened, "start_process", command="sleep 1000", wait=0))[0]
+        failed, said, _ = await use(opened, "start_process", command="sleep 1000", wait=0)
+        assert failed and f"{MOST_RUNNING} background processes run already: p2 (running: sleep 1000)" in said
+        await use(opened, "stop_process", id="p2")
+        assert not (await use(opened, "start_process", command="sleep 1000", wait=0))[0]
+    assert live_sessions() == []  # they ended with the session
+
+
+@each_era
+async def a_background_process_has_no_time_limit_of_its_own(era: str) -> None:
+    """The default limit is for commands that are waited for; a limit that a person has set is for all."""
+    async with client(era) as opened:
+        policy = json.decode((await opened.read_resource("pinfold://policy")).contents[0].text)
+        assert policy["policy"]["limits"]["timeout"] == 600
+        data = (await use(opened, "start_process", command="sleep 0.3", timeout=0.1, wait=30))[2]
+        assert data["timedOut"]
+    async with client(era, None, '[limits]\ntimeout = "1s"\n') as opened:
+        data = (await use(opened, "start_process", command="sleep 1000", wait=30))[2]
+        assert data["timedOut"] and not data["running"]
+        assert (await use(opened, "execute_command", command="sleep 1000"))[2]["timedOut"]
+
+
+@each_era
+async def a_long_call_tells_how_far_it_is(era: str) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+    with suppress(FileNotFoundError):
+        os.unlink("enough")
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+        if len(told) == 2:
+            open("enough", "w").close()
+
+    async with client(era) as opened:
+        line = "echo one; printf 'half\\033[2J'; until test -e enough; do sleep 0.05; done"
+        result = await opened.call_tool("execute_command", {"command": line}, progress_callback=progress)
+        assert result.structured_content["stdout"] == "one\nhalf\x1b[2J"
+    assert len(told) >= 2 and told[0][0] < told[1][0]
+    assert told[0][2] == "half\\x1b[2J"
+    os.unlink("enough")
+
+
+@each_era
+async def resources_show_the_policy_and_the_journal(era: str) -> None:
+    async with client(era, None, '[commands]\ndeny = ["git push"]\n') as opened:
+        listed = [str(each.uri) for each in (await opened.list_resources()).resources]
+        assert listed == ["pinfold://policy", "pinfold://journal"]
+        await use(opened, "execute_command", command="git push")
+        await use(opened, "execute_command", command="echo {} > .mcp.json")
+        policy = json.decode((await opened.read_resource(listed[0])).contents[0].text)
+        assert policy["roots"] == [os.getcwd()] and policy["policy"]["type"]
+        journal = json.decode((await opened.read_resource(listed[1])).contents[0].text)
+        assert journal["session"] == policy["session"]
+        kinds = [row["kind"] for row in journal["rows"]]
+        assert "refused" in kinds and "run" in kinds and "end" in kinds
+        with suppress(MCPError):
+            await opened.read_resource("pinfold://nothing")
+            raise AssertionError("there is no such resource")
+
+
+@each_era
+async def prompts_tell_of_the_sandbox(era: str) -> None:
+    async with client(era, None, '[commands]\ndeny = ["git push"]\n') as opened:
+        assert [each.name for each in (await opened.list_prompts()).prompts] == [
+            "sandbox",
+            "denied",
+            "explain",
+        ]
+        assert "You may write in" in await prompt(opened, "sandbox")
+        assert "has denied nothing" in await prompt(opened, "denied")
+        await use(opened, "execute_command", command="git push")
+        await use(opened, "execute_command", command="echo {} > .mcp.json")
+        said = await prompt(opened, "denied")
+        assert "- `git push` was not run (rule `git push`)\n" in said and "/.mcp.json: agents start" in said
+        assert (await prompt(opened, "explain", command="rm x")).endswith("\n\nrm x")
+        with suppress(MCPError):
+            await prompt(opened, "explain")
+            raise AssertionError("the command is missing")
+
+
+async def prompt(opened: Client, name: str, **arguments: str) -> str:
+    (message,) = (await opened.get_prompt(name, arguments)).messages
+    assert isinstance(message.content, types.TextContent)
+    return message.content.text
+
+
+@each_era
 async def a_client_that_cannot_ask_gets_no(era: str) -> None:
     async with client(era, None, 'mode = "ask_every_time"\n') as opened:
         failed, _, data = await use(opened, "execute_command", command="echo hi")
@@ -369,7 +514,7 @@ async def _transcribed() -> None:
             print(json.encode({key: value for key, value in data.items() if key != "violations"}).decode())
 
 
-SCENES = probes_of(globals(), "settings", "client", "each_era", "use", "golden")
+SCENES = probes_of(globals(), "settings", "client", "each_era", "use", "read_until", "prompt", "golden")
 
 if __name__ == "__main__":
     run(globals())

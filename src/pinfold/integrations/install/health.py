@@ -12,6 +12,8 @@ from pinfold.diagnose.doctor import LayerReport, LayerState
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.install.agents import MARK, lines_of, target_of
 from pinfold.integrations.install.jsonc import parse
+from pinfold.integrations.install.mcp_servers import servers_file, servers_in
+from pinfold.integrations.install.plan import text_of
 from pinfold.model.errors import PolicyError
 from pinfold.settings.files import read_text
 
@@ -36,6 +38,21 @@ def probe_hooks(environ: Mapping[str, str]) -> Iterator[LayerReport]:
             yield LayerReport(name, LayerState.NOT, said, f"pinfold install {agent}")
         elif lines:
             yield LayerReport(name, LayerState.READY, "what they start is there")
+        yield from _probe_servers(agent, environ)
+
+
+def _probe_servers(agent: str, environ: Mapping[str, str]) -> Iterator[LayerReport]:
+    """The MCP servers that an install has wrapped, where Pinfold is not there any more."""
+    found = servers_file(agent, environ)
+    try:
+        text = text_of(found.file)
+        servers = servers_in(text, found) if text else ()
+    except (PolicyError, ValueError):
+        return  # the agent itself says what is wrong with its file
+    gone = next((each for each in servers if each.is_ours and not os.path.exists(each.program)), None)
+    if gone:
+        said = f"{gone.program}, which starts `{gone.name}`, is not there any more"
+        yield LayerReport(f"{agent} MCP servers", LayerState.NOT, said, f"pinfold install {agent}")
 
 
 def _absent(line: str) -> str:

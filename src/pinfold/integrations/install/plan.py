@@ -7,11 +7,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from pinfold.integrations.install.agents import AgentSetup, is_ours, target_of
 from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
+from pinfold.integrations.install.mcp_servers import (
+    ReplacedText,
+    ServerList,
+    StdioServer,
+    chosen,
+    servers_file,
+    servers_in,
+    with_words,
+    without_wraps,
+    wrapped_words,
+)
 from pinfold.integrations.install.undo_record import Kept, forget, keep, kept_of
 from pinfold.model.errors import PolicyError
-from pinfold.settings.files import locked, read_text, write_text
+from pinfold.settings.files import LARGEST, locked, read_text, write_text
 
 
 class Change(NamedTuple):
@@ -30,19 +43,64 @@ class InstallPlan(NamedTuple):
     notes: tuple[str, ...]
     directories: tuple[str, ...] = ()
     """Those that were made for files of ours, the innermost first: they go where they are empty."""
+    servers: tuple[StdioServer, ...] = ()
+    """The MCP servers that the agent starts, as they are after this."""
 
 
-def plan_install(agent: str, environ: Mapping[str, str]) -> InstallPlan:
-    target = target_of(agent, environ)
+def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = ()) -> InstallPlan:
+    """`wrap` names the MCP servers to wrap; those that are wrapped already stay so."""
+    target, list_ = target_of(agent, environ), servers_file(agent, environ)
     notes = list(target.notes)
-    found = [_with_hooks(target), _with_command(target, notes)]
     known = {kept.path: kept for kept in kept_of(agent, environ)}
-    kept = [_kept(change, known.get(change.path)) for change in found if change]
+    hooks, command = _with_hooks(target), _with_command(target, notes)
+    is_same = list_.file == target.file
+    try:
+        before = hooks.after if is_same else text_of(list_.file)
+        servers, pieces = _with_servers(before or "", list_, wrap, known.get(list_.file))
+    except PolicyError as error:
+        if wrap or is_same:
+            raise
+        notes.append(f"its MCP servers are not known: {error}")
+        before, servers, pieces = None, None, []
+    if is_same and servers is not None:
+        hooks = hooks._replace(after=servers)
+    found = [hooks, command]
+    kept = [_kept(change, known.get(change.path), list_) for change in found if change]
+    if is_same:
+        kept = [replace(each, pieces=tuple(pieces)) if each.path == list_.file else each for each in kept]
+    elif before is not None and servers is not None:
+        found.append(Change(list_.file, before, servers))
+        kept += [Kept(list_.file, None, "", (), tuple(pieces), is_whole=False)] if pieces else []
+    elif list_.file in known:  # nothing is known of it now; what was kept still counts
+        kept.append(known[list_.file])
     changes = tuple(change for change in found if change and change.before != change.after)
-    return InstallPlan(changes, tuple(kept), tuple(notes))
+    now = servers_in(servers, list_) if servers else ()
+    notes += [f"MCP server `{each.name}` stays outside: {each.obstacle}" for each in now if each.obstacle]
+    return InstallPlan(changes, tuple(kept), tuple(notes), servers=now)
 
 
-def _kept(change: Change, known: Kept | None) -> Kept:
+def _with_servers(
+    text: str, list_: ServerList, names: Sequence[str], known: Kept | None
+) -> tuple[str, list[ReplacedText]]:
+    """The text with the servers wrapped, and what was replaced for that."""
+    wanted = chosen(servers_in(text, list_), tuple(names), list_.file)
+    text, pieces = without_wraps(text, list_, known.pieces if known else ()), list[ReplacedText]()
+    for server in wanted:
+        text, replaced = with_words(text, list_.file, server, wrapped_words(server))
+        pieces += replaced
+    return text, pieces
+
+
+def text_of(path: str) -> str | None:
+    """Agents keep more in such a file than settings: it may be larger."""
+    with suppress(OSError):
+        if os.path.getsize(path) > LARGEST:
+            with open(path, encoding="utf-8", newline="") as file:
+                return file.read()
+    return read_text(path)
+
+
+def _kept(change: Change, known: Kept | None, list_: ServerList) -> Kept:
     """What the file was without us; what a second install finds is no more than what the first one left."""
     assert change.after is not None  # noqa: S101 - an install takes nothing away
     made = tuple(dict.fromkeys((*_missing(change.path), *(known.made if known else ()))))
@@ -50,10 +108,17 @@ def _kept(change: Change, known: Kept | None) -> Kept:
         return Kept(change.path, known.before, change.after, made)
     before = change.before
     if before is not None and before != change.after and change.path.endswith(".json"):
-        before = _without_hooks(before, change.path)
+        before = _without_ours(before, change.path, list_, known)
     elif before == change.after:  # ours already, and what was there before is not known
-        before = _without_hooks(before, change.path) if change.path.endswith(".json") else None
+        is_json = before is not None and change.path.endswith(".json")
+        before = _without_ours(before or "", change.path, list_, known) if is_json else None
     return Kept(change.path, before, change.after, made)
+
+
+def _without_ours(text: str, file: str, list_: ServerList, known: Kept | None) -> str:
+    if file == list_.file:
+        text = without_wraps(text, list_, known.pieces if known else ())
+    return text if file.endswith(".toml") else _without_hooks(text, file)
 
 
 def _missing(path: str) -> list[str]:
@@ -66,17 +131,17 @@ def _missing(path: str) -> list[str]:
 
 
 def plan_uninstall(agent: str, environ: Mapping[str, str]) -> InstallPlan:
-    target, notes = target_of(agent, environ), list[str]()
+    target, list_, notes = target_of(agent, environ), servers_file(agent, environ), list[str]()
     known = {kept.path: kept for kept in kept_of(agent, environ)}
     changes = []
-    for path in dict.fromkeys((*known, target.file)):
-        now, kept = read_text(path), known.get(path)
+    for path in dict.fromkeys((*known, target.file, list_.file)):
+        now, kept = text_of(path), known.get(path)
         if now is None:
             continue
-        if kept and now == kept.after:
+        if kept and kept.is_whole and now == kept.after:
             after = kept.before
-        elif path.endswith(".json"):
-            after = _without_hooks(now, path)
+        elif path == list_.file or path.endswith(".json"):
+            after = _without_ours(now, path, list_, kept)
         else:
             after = now
             notes.append(f"{path} has been changed since, and stays")
@@ -200,6 +265,6 @@ def _apply(changes: Sequence[Change]) -> None:
                 os.unlink(change.path)
             continue
         with locked(change.path):
-            if read_text(change.path) != change.before:
+            if text_of(change.path) != change.before:
                 raise PolicyError("has been changed meanwhile", where=change.path, help="try again")
             write_text(change.path, change.after)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
+from pinfold.integrations.install.mcp_servers import ReplacedText
 from pinfold.model.errors import PinfoldError
 from pinfold.settings.files import write_text
 from pinfold.state.directory import ELSEWHERE, state_directory
@@ -20,6 +21,11 @@ class Kept(Struct, frozen=True):
     """What we wrote. Where it still is that, the undoing is exact."""
     made: tuple[str, ...] = ()
     """Directories that were made for it, the innermost first."""
+    pieces: tuple[ReplacedText, ...] = ()
+    """What was replaced around MCP servers."""
+    is_whole: bool = True
+    """Whether `before` and `after` are the file. A file of MCP servers may hold keys and is written often, so
+    of that only the pieces are kept."""
 
 
 def kept_of(agent: str, environ: Mapping[str, str]) -> tuple[Kept, ...]:

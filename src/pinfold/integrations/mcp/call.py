@@ -2,15 +2,24 @@
 
 import asyncio
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
 import anyio
 
 from pinfold.integrations.tools import Tool, ToolOutcome, use
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+
+RUNNING = ("execute_command", "start_process")
+"""Tools whose calls run a command."""
+TAIL = 2000
+"""Bytes of a command's output that a notice is made of."""
+LONGEST_LINE = 200
+"""Characters of a notice."""
 
 
 class McpQuestion:
@@ -49,11 +58,25 @@ class McpCall:
         self._open: list[McpQuestion] = []
         self._is_cancelled = False
         self._is_over = False
+        self._began = time.monotonic()
+        self._last = b""
+        """The end of what its command wrote."""
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has been at work."""
+        return round(time.monotonic() - self._began, 1)
+
+    @property
+    def last_line(self) -> str:
+        """The last line that its command wrote, in visible characters."""
+        lines = [line for line in self._last.decode("utf-8", "replace").splitlines() if line.strip()]
+        return visible(lines[-1].strip())[-LONGEST_LINE:] if lines else ""
 
     def begin(self, session: Session) -> None:
         def work() -> None:
             try:
-                self._tell(use(self.tool, session, self.arguments, self._started))
+                self._tell(use(self.tool, session, self.arguments, self._started, self._wrote))
             except Exception as error:  # noqa: BLE001  (raised again where the client waits)
                 self._tell(error)
 
@@ -72,8 +95,11 @@ class McpCall:
         if is_cancelled:
             execution.cancel()
 
+    def _wrote(self, data: bytes) -> None:
+        self._last = (self._last + data)[-TAIL:]
+
     def is_about(self, question: PermissionNeeded) -> bool:
-        if self.tool.name == "execute_command":
+        if self.tool.name in RUNNING:
             return question.command == self.arguments.get("command")
         return bool(question.operation) and question.operation in self.tool.name
 

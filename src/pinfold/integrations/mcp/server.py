@@ -15,19 +15,24 @@ question: by `notifications/cancelled` in the first era. In the second, the clie
 nothing.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 
 from pinfold import __version__
 from pinfold.integrations.mcp.call import McpCall, McpQuestion
 from pinfold.integrations.mcp.elicitation import answer_of, form_of
+from pinfold.integrations.mcp.resources import listed_prompts, listed_resources, prompt_text, read_resource
 from pinfold.integrations.tools import TOOLS, Tool, ToolOutcome
+from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.policy.prompt_text import summarize
@@ -40,6 +45,8 @@ if TYPE_CHECKING:
 MOST_WAITING = 64
 """Calls that may wait for a client to come back with an answer."""
 KEY = "permission"
+PROGRESS = 2.0
+"""Seconds between two notices about a call that takes long: clients wait on while they come."""
 
 
 class McpServer:
@@ -72,7 +79,31 @@ class McpServer:
             instructions=summarize(told(session.policy, roots), session.settings, roots) or None,
             on_list_tools=self._list,
             on_call_tool=self._called,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
         )
+
+    async def _list_resources(self, _: Any, __: Any) -> types.ListResourcesResult:
+        return listed_resources()
+
+    async def _read_resource(
+        self, _: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        try:
+            return await asyncio.to_thread(read_resource, self.session, str(params.uri))
+        except PinfoldError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+
+    async def _list_prompts(self, _: Any, __: Any) -> types.ListPromptsResult:
+        return listed_prompts()
+
+    async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        try:
+            return await asyncio.to_thread(prompt_text, self.session, params.name, params.arguments or {})
+        except PinfoldError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
 
     async def _list(self, _: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
@@ -88,11 +119,14 @@ class McpServer:
         if call is None:
             said = "that question is not open any more: it was answered, or took too long; call the tool anew"
             return _result(ToolOutcome(said, {"kind": "stale", "message": said}, True))
+        progress = asyncio.create_task(_tell_progress(context, call))
         try:
             return await self._carried(context, call)
         except BaseException:
             self._end(call)
             raise
+        finally:
+            progress.cancel()
 
     def _begun(self, params: types.CallToolRequestParams) -> McpCall:
         self._forget_lost()
@@ -156,12 +190,21 @@ class McpServer:
                 self._end(call)
 
 
+async def _tell_progress(context: ServerRequestContext[Any], call: McpCall) -> None:
+    """Tells a client that asked for it how long a call has been at work, and what it wrote last."""
+    with suppress(Exception):  # the client has gone, which its call notices too
+        while True:
+            await asyncio.sleep(PROGRESS)
+            await context.session.report_progress(call.seconds, None, call.last_line or None)
+
+
 def _described(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=tool.schema,
+        output_schema=tool.output_schema,
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.reads_only,
