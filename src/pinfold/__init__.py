@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SandboxViolation,
     )
     from pinfold.model.events import Event, Exited, Output, Stream
+    from pinfold.model.handed_streams import HandedStreams
     from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply, Settlement
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
@@ -45,6 +46,7 @@ __all__ = [
     "Execution",
     "Exited",
     "FileRefused",
+    "HandedStreams",
     "InternalError",
     "JournalError",
     "Output",
@@ -82,6 +84,7 @@ _HOMES = {
     ),
     "audit.journal": ("JournalError",),
     "model.events": ("Event", "Exited", "Output", "Stream"),
+    "model.handed_streams": ("HandedStreams",),
     "model.permission": ("Answer", "Capability", "PermissionNeeded", "Reach", "Reply", "Settlement"),
     "model.policy": ("SandboxPolicy",),
     "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),

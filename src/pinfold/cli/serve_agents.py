@@ -12,7 +12,7 @@ from pinfold.model.request import RunCommand
 from pinfold.service.command_run import CommandRuns
 from pinfold.service.conversations import Conversations
 from pinfold.service.daemon import Daemon
-from pinfold.service.hook_calls import HeldForHook, HookAnswer, HookCalls
+from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
 from pinfold.service.local_socket import socket_path
 from pinfold.session import Session
 from pinfold.session.execution import Execution
@@ -34,9 +34,9 @@ def serve_agents() -> int:
     return 0
 
 
-def answered(agent: str, data: bytes, environ: Mapping[str, str], held: HeldForHook) -> HookAnswer:
+def answered(agent: str, data: bytes, environ: Mapping[str, str], held: HeldForHook) -> HookReplyBytes:
     reply = answer(agent, data, environ, held)
-    return HookAnswer(reply.exit_code, reply.stdout, reply.stderr.encode("utf-8", "replace"))
+    return HookReplyBytes(reply.exit_code, reply.stdout, reply.stderr.encode("utf-8", "replace"))
 
 
 def open_session(

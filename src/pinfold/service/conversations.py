@@ -45,7 +45,7 @@ MOST_LINES = 64
 BETWEEN = frozenset(["bash", "sh", "dash", "zsh", "fish", "env", "timeout", "nice", "setsid", "stdbuf"])
 
 
-class Offer(Struct, frozen=True):
+class GrantOffer(Struct, frozen=True):
     """What a line is to be granted once the agent's person says yes to it: the agent then runs the line."""
 
     wish: Mapping[str, object]
@@ -62,7 +62,7 @@ class ConversationRecord(Struct, frozen=True):
     """What is kept of a conversation, for a service that starts again."""
 
     session: str
-    granted: tuple[Offer, ...] = ()
+    granted: tuple[GrantOffer, ...] = ()
 
 
 class Conversation:
@@ -80,13 +80,13 @@ class Conversation:
         self.lock = threading.Lock()
         self.denied: dict[tuple[str, str], tuple[Violation, ...]] = {}
         """By a line and its directory: what its last run was denied."""
-        self.offers: dict[tuple[str, str], Offer] = {}
-        self.granted: list[Offer] = []
+        self.offers: dict[tuple[str, str], GrantOffer] = {}
+        self.granted: list[GrantOffer] = []
         """What has been granted for the conversation, in this order."""
         self.rules: Mapping[str, object] = {}
         """The agent's own rules that are in force in the session, as values of settings."""
         self._granting = threading.Lock()
-        self._now: Offer | None = None
+        self._now: GrantOffer | None = None
         """What is granted at the moment."""
 
     def __enter__(self) -> Session:
@@ -108,13 +108,13 @@ class Conversation:
                 if len(self.denied) > MOST_LINES:
                     del self.denied[next(iter(self.denied))]
 
-    def offer(self, line: str, cwd: str, offer: Offer) -> None:
+    def offer(self, line: str, cwd: str, offer: GrantOffer) -> None:
         with self.lock:
             self.offers[line, cwd] = offer
             if len(self.offers) > MOST_LINES:
                 del self.offers[next(iter(self.offers))]
 
-    def take_offer(self, line: str, cwd: str) -> Offer | None:
+    def take_offer(self, line: str, cwd: str) -> GrantOffer | None:
         """The offer for a line, for its one run."""
         with self.lock:
             return self.offers.pop((line, cwd), None)
@@ -128,7 +128,7 @@ class Conversation:
         none: dict[str, object] = {"commands": {"deny": [], "ask": []}}
         self.session.change(dict(rules) or none)
 
-    def grant(self, offer: Offer) -> Asked:
+    def grant(self, offer: GrantOffer) -> Asked:
         """Grants what was offered, as far as the session's policy allows that by now."""
         with self._granting:
             self._now = offer

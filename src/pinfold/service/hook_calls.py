@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.service import local_socket as local
-from pinfold.service.conversations import Conversation, Conversations, Offer
+from pinfold.service.conversations import Conversation, Conversations, GrantOffer
 from pinfold.service.daemon import ServiceCall
 from pinfold.service.wishes import Wish, names_to_ask, wish_in, wish_of
 from pinfold.session.judge import Judge
@@ -29,7 +29,7 @@ class CallOfAgent(Protocol):
     def generation(self) -> str: ...
 
 
-class HookAnswer(NamedTuple):
+class HookReplyBytes(NamedTuple):
     """What a hook's process is to write, and its exit code."""
 
     exit_code: int
@@ -37,7 +37,7 @@ class HookAnswer(NamedTuple):
     stderr: bytes
 
 
-Answer = Callable[[str, bytes, Mapping[str, str], "HeldForHook"], HookAnswer]
+Answer = Callable[[str, bytes, Mapping[str, str], "HeldForHook"], HookReplyBytes]
 """Answers an agent's payload."""
 
 
@@ -102,6 +102,6 @@ class HeldForHook:
         names = names_to_ask(held.session, wish)
         if not names:
             return ""
-        held.offer(line, cwd, Offer(wish, names, call.generation, is_request))
+        held.offer(line, cwd, GrantOffer(wish, names, call.generation, is_request))
         listed = "; ".join(map(visible, names))
         return f"the command {how}: {listed}. Yes allows it for the rest of this conversation"
