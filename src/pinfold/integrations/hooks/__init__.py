@@ -17,6 +17,7 @@ from pinfold.integrations.hooks.hook_call import (
     blocked,
     decoded,
 )
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PinfoldError
 
 AGENTS = {
@@ -31,6 +32,7 @@ STARTS = frozenset(["SessionStart", "sessionStart"])
 
 def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> HookReply:
     """What the agent is told about what it sent."""
+    environ = AgentVariables(environ)
     words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
     try:
         call: HookCall = words.read(decoded(data), environ)

@@ -35,10 +35,13 @@ LARGEST = 1 << 27
 def is_wanted(environ: "Mapping[str, str]") -> bool:
     """Not where it is switched off, nor inside a pen: who is inside what is asked of a process itself.
 
-    Nor without an absolute home: a socket in the working directory would be within a command's reach.
+    Nor without an absolute home: a socket in the working directory would be within a command's reach. Nor
+    where XDG_STATE_HOME names another place than the usual one: a file of the project may have set it.
     """
+    home, state = environ.get("HOME", ""), environ.get("XDG_STATE_HOME", "")
+    is_moved = os.path.isabs(state) and os.path.normpath(state) != os.path.join(home, ".local", "state")
     is_off = environ.get(SWITCH) == "0" or environ.get("PINFOLD_PEN") or sys.platform != "linux"
-    return not is_off and os.path.isabs(environ.get("HOME", ""))
+    return not is_off and not is_moved and os.path.isabs(home)
 
 
 def socket_path(environ: "Mapping[str, str]", start: str) -> str:
