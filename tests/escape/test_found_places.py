@@ -313,3 +313,57 @@ def test_a_hidden_path_is_seen_however_a_word_names_it(line: str, home: Path) ->
     allowed = {**UNSANDBOXED, "commands": {"allow": ["foo", "gh", "gcc"]}}
     wanted = Verdict.ASK if line in NAMING.splitlines() else Verdict.ALLOW
     assert verdict(home, line.replace("@", str(home)), allowed) is wanted
+
+
+EVERYTHING = """
+rm -rf ${PWD:?}
+rm -rf "${PWD:?}"/*
+find . | xargs rm -rf
+find . -type f -print0 | xargs -0 rm -rf
+find "$PWD" -mindepth 1 | xargs rm -rf
+ls | xargs rm -rf
+ls -A | xargs -I{} rm -rf {}
+printf '%s\\0' * | xargs -0 rm -rf
+parallel rm -rf ::: *
+for f in *; do rm -rf "$f"; done
+for f in .* *; do rm -rf "$f"; done
+for f in "$PWD"/*; do rm -rf "$f"; done
+for f in ~/*; do rm -rf "${f}"; done
+for f in /*; do rm -rf $f; done
+for f in $(ls); do rm -rf $f; done
+ls | while read -r f; do rm -rf "$f"; done
+while read f; do rm -rf "$f"; done < <(find . -maxdepth 1)
+mapfile -t a < <(ls); rm -rf "${a[@]}"
+a=(*); rm -rf "${a[@]}"
+a='*'; rm -rf $a
+set -- *; rm -rf "$@"
+rm -rf $(ls)
+rm -rf $(find . -maxdepth 1)
+rm -rf `ls -A`
+"""
+SOMETHING = """
+rm -rf "${BUILD:?}"/*
+cd a && rm -rf "${PWD:?}"/*
+find . -name '*.pyc' | xargs rm -rf
+find build -type f | xargs rm -rf
+find . -type d -empty | xargs rm -rf
+ls | grep old | xargs rm -rf
+ls a | xargs -I{} rm -rf a/{}
+ls *.log | xargs rm -rf
+cd a && ls | xargs rm -rf
+for f in *; do rm -rf "$f/build"; done
+for f in *.log; do rm -rf "$f"; done
+for f in *; do echo "$f"; done; rm -rf "$OTHER"
+cd a && for f in *; do rm -rf "$f"; done
+a=(a/*); rm -rf "${a[@]}"
+set -- a d; rm -rf "$@"
+parallel rm -rf ::: a/*
+rm -rf $(cat list)
+"""
+
+
+@pytest.mark.parametrize("line", [*EVERYTHING.strip().splitlines(), *SOMETHING.strip().splitlines()])
+def test_the_workspace_is_not_lost_file_by_file(line: str, home: Path) -> None:
+    """In the sandbox, too, which lets commands delete what is theirs."""
+    wanted = Verdict.ASK if line in EVERYTHING.splitlines() else Verdict.ALLOW
+    assert verdict(home, line, {}) is wanted
