@@ -315,6 +315,72 @@ def test_a_hidden_path_is_seen_however_a_word_names_it(line: str, home: Path) ->
     assert verdict(home, line.replace("@", str(home)), allowed) is wanted
 
 
+PROTECTED = """
+foo .mcp.json
+foo --out=.mcp.json
+foo -o.vscode
+foo -o ./.vscode/tasks.json
+foo "$PWD"/.envrc
+foo a/.envrc
+foo x=a,y=@/.mcp.json
+npm run build -- --out=.vscode
+kubectl cp pod:x .mcp.json
+aws s3 cp s3://x .mcp.json
+docker compose cp x:y .vscode
+7z x a -o.vscode
+git bundle create .git/hooks/pre-commit HEAD
+git fast-export --export-marks=.mcp.json HEAD
+git merge-file .mcp.json a b
+git mailinfo .mcp.json .envrc
+git submodule add x .vscode
+git checkout HEAD .mcp.json
+cp d/.mcp.json .
+cp d/.m*.json .
+cp -t . d/.mcp.json
+cp --parents d/.mcp.json a
+mv d/.envrc a/
+ln -s d/.mcp.json
+ln -s d/.mcp.json a
+install d/.envrc a
+rsync d/.envrc .
+rsync host:.envrc .
+scp host:d/.envrc .
+git mv d/.envrc .
+wget https://h/.envrc
+wget https://h/%2Emcp.json?
+wget https://h/x/.envrc#a
+"""
+NOT_PROTECTED = """
+foo . .. / a/b --out=report.json ./d -o a
+foo docs/mcp.json x.vscode
+cp d/file .
+cp a/x envrc.md
+mv d/file a/
+ln -s ../x
+rsync -a d/ a
+scp host:x .
+docker build .
+docker compose up -d
+kubectl apply -f a/x.yml
+git add .mcp.json
+git commit -m x .mcp.json
+git check-ignore .vscode/x
+npm run build -- --out=a
+wget https://h/x.tgz https://h/
+aws s3 cp s3://x a
+"""
+
+
+@pytest.mark.parametrize("line", [*PROTECTED.strip().splitlines(), *NOT_PROTECTED.strip().splitlines()])
+def test_a_protected_path_is_seen_however_a_word_names_it(line: str, home: Path) -> None:
+    """Also where the name comes from what is copied, linked or fetched."""
+    (home / "project/d/.mcp.json").write_text("{}")
+    programs = ["foo", "npm", "kubectl", "aws", "docker", "7z", "git", "ln", "install", "scp", "wget"]
+    allowed = {**UNSANDBOXED, "commands": {"allow": [*ALLOW, *programs]}}
+    wanted = Verdict.ASK if line in PROTECTED.splitlines() else Verdict.ALLOW
+    assert verdict(home, line.replace("@", f"{home}/project"), allowed) is wanted
+
+
 EVERYTHING = """
 rm -rf ${PWD:?}
 rm -rf "${PWD:?}"/*
