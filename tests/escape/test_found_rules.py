@@ -195,6 +195,9 @@ mytool --force|mytool --forc
 mytool --force|mytool -force
 mytool stop b|mytool stop a b
 npm install evil|npm install good evil
+git push|echo 'git push' > x; uv run x
+git push|sort -o x <<< 'git push'; sh x
+git push|uniq - x <<< 'git push'; sh x
 """.strip().splitlines()
 
 ASKED = r"""
@@ -225,6 +228,9 @@ mvn deploy|MAVEN_ARGS="$X" mvn test
 javac -d|javac @options
 gcc -fplugin|gcc @options
 git push|cp x Makefile; echo 'all: ; git push' > x; make
+git push|echo 'execSync("git push")' > x.ts; bun x.ts
+git push|echo 'os.system("git push")' > conftest.py; pytest
+git push|echo 'command: git push' > compose.yml; docker compose up
 git push|mongosh --eval 'execSync("git push")'
 """.strip().splitlines()
 
