@@ -12,6 +12,7 @@ from msgspec import json
 from pinfold.integrations.hooks import answer
 from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import CLAUDE_TOOLS
+from pinfold.service.local_socket import is_wanted
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
 PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
@@ -321,3 +322,58 @@ def test_a_name_that_a_project_gave_a_server_is_not_gone_by(project: Path) -> No
             payload = {**call, name: "github", "command": command}
             reply = answer("cursor", json.encode(payload), environ)
             assert json.decode(reply.stdout)["permission"] == verdict
+
+
+def gemini(project: Path, line: str, **variables: str) -> tuple[int, Mapping[str, object]]:
+    call = {
+        "hook_event_name": "BeforeTool",
+        "tool_name": "run_shell_command",
+        "tool_input": {"command": line},
+    }
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"], **variables}
+    reply = answer("gemini", json.encode({**call, "cwd": str(project), "session_id": "s"}), environ)
+    said: Mapping[str, object] = json.decode(reply.stdout) if reply.stdout else {}
+    return reply.exit_code, said
+
+
+WIDER = (
+    {"PINFOLD_MODE": "run_everything"},
+    {"PINFOLD_POLICY": "danger-full-access"},
+    {"PINFOLD_MODE": "run_everything", "PINFOLD_POLICY": "danger-full-access", "PINFOLD_NETWORK": "all"},
+)
+
+
+@pytest.mark.parametrize("variables", WIDER)
+@pytest.mark.parametrize("line", ["ship it", "touch ~/x", "$X"])
+def test_a_variable_of_the_project_widens_nothing(
+    variables: dict[str, str], line: str, project: Path
+) -> None:
+    """Gemini CLI reads the project's `.env`, and its hooks get the variables."""
+    assert gemini(project, line, **variables) == gemini(project, line)
+
+
+def test_a_variable_of_the_project_may_narrow(project: Path) -> None:
+    assert gemini(project, "ls")[1]["decision"] == "allow"
+    assert gemini(project, "ls", PINFOLD_MODE="ask_every_time")[1]["decision"] == "ask"
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "XDG_STATE_HOME"])
+@pytest.mark.parametrize("place", ["@/conf", "/proc/self/cwd/conf", "@/link/conf"])
+def test_no_variable_leads_settings_or_answers_into_the_project(
+    name: str, place: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    (project / "conf/pinfold").mkdir(parents=True)
+    (project / "conf/pinfold/settings.toml").write_text('mode = "run_everything"\n')
+    (project / "link").symlink_to(".")
+    variables = {name: place.replace("@", str(project))}
+    assert gemini(project, "ls", **variables)[1]["decision"] == "deny"
+    assert not is_wanted({"HOME": str(project.parent), "XDG_STATE_HOME": f"{project}/conf"})
+
+
+def test_the_usual_places_may_be_named(project: Path) -> None:
+    home = project.parent
+    variables = {"XDG_CONFIG_HOME": f"{home}/.config", "XDG_STATE_HOME": f"{home}/.local/state"}
+    assert gemini(project, "ls", **variables)[1]["decision"] == "allow"
+    assert gemini(project, "ls", XDG_CONFIG_HOME=f"{home}/elsewhere")[1]["decision"] == "allow"
+    assert is_wanted({"HOME": str(home), **variables})

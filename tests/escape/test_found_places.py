@@ -313,3 +313,123 @@ def test_a_hidden_path_is_seen_however_a_word_names_it(line: str, home: Path) ->
     allowed = {**UNSANDBOXED, "commands": {"allow": ["foo", "gh", "gcc"]}}
     wanted = Verdict.ASK if line in NAMING.splitlines() else Verdict.ALLOW
     assert verdict(home, line.replace("@", str(home)), allowed) is wanted
+
+
+PROTECTED = """
+foo .mcp.json
+foo --out=.mcp.json
+foo -o.vscode
+foo -o ./.vscode/tasks.json
+foo "$PWD"/.envrc
+foo a/.envrc
+foo x=a,y=@/.mcp.json
+npm run build -- --out=.vscode
+kubectl cp pod:x .mcp.json
+aws s3 cp s3://x .mcp.json
+docker compose cp x:y .vscode
+7z x a -o.vscode
+git bundle create .git/hooks/pre-commit HEAD
+git fast-export --export-marks=.mcp.json HEAD
+git merge-file .mcp.json a b
+git mailinfo .mcp.json .envrc
+git submodule add x .vscode
+git checkout HEAD .mcp.json
+cp d/.mcp.json .
+cp d/.m*.json .
+cp -t . d/.mcp.json
+cp --parents d/.mcp.json a
+mv d/.envrc a/
+ln -s d/.mcp.json
+ln -s d/.mcp.json a
+install d/.envrc a
+rsync d/.envrc .
+rsync host:.envrc .
+scp host:d/.envrc .
+git mv d/.envrc .
+wget https://h/.envrc
+wget https://h/%2Emcp.json?
+wget https://h/x/.envrc#a
+"""
+NOT_PROTECTED = """
+foo . .. / a/b --out=report.json ./d -o a
+foo docs/mcp.json x.vscode
+cp d/file .
+cp a/x envrc.md
+mv d/file a/
+ln -s ../x
+rsync -a d/ a
+scp host:x .
+docker build .
+docker compose up -d
+kubectl apply -f a/x.yml
+git add .mcp.json
+git commit -m x .mcp.json
+git check-ignore .vscode/x
+npm run build -- --out=a
+wget https://h/x.tgz https://h/
+aws s3 cp s3://x a
+"""
+
+
+@pytest.mark.parametrize("line", [*PROTECTED.strip().splitlines(), *NOT_PROTECTED.strip().splitlines()])
+def test_a_protected_path_is_seen_however_a_word_names_it(line: str, home: Path) -> None:
+    """Also where the name comes from what is copied, linked or fetched."""
+    (home / "project/d/.mcp.json").write_text("{}")
+    programs = ["foo", "npm", "kubectl", "aws", "docker", "7z", "git", "ln", "install", "scp", "wget"]
+    allowed = {**UNSANDBOXED, "commands": {"allow": [*ALLOW, *programs]}}
+    wanted = Verdict.ASK if line in PROTECTED.splitlines() else Verdict.ALLOW
+    assert verdict(home, line.replace("@", f"{home}/project"), allowed) is wanted
+
+
+EVERYTHING = """
+rm -rf ${PWD:?}
+rm -rf "${PWD:?}"/*
+find . | xargs rm -rf
+find . -type f -print0 | xargs -0 rm -rf
+find "$PWD" -mindepth 1 | xargs rm -rf
+ls | xargs rm -rf
+ls -A | xargs -I{} rm -rf {}
+printf '%s\\0' * | xargs -0 rm -rf
+parallel rm -rf ::: *
+for f in *; do rm -rf "$f"; done
+for f in .* *; do rm -rf "$f"; done
+for f in "$PWD"/*; do rm -rf "$f"; done
+for f in ~/*; do rm -rf "${f}"; done
+for f in /*; do rm -rf $f; done
+for f in $(ls); do rm -rf $f; done
+ls | while read -r f; do rm -rf "$f"; done
+while read f; do rm -rf "$f"; done < <(find . -maxdepth 1)
+mapfile -t a < <(ls); rm -rf "${a[@]}"
+a=(*); rm -rf "${a[@]}"
+a='*'; rm -rf $a
+set -- *; rm -rf "$@"
+rm -rf $(ls)
+rm -rf $(find . -maxdepth 1)
+rm -rf `ls -A`
+"""
+SOMETHING = """
+rm -rf "${BUILD:?}"/*
+cd a && rm -rf "${PWD:?}"/*
+find . -name '*.pyc' | xargs rm -rf
+find build -type f | xargs rm -rf
+find . -type d -empty | xargs rm -rf
+ls | grep old | xargs rm -rf
+ls a | xargs -I{} rm -rf a/{}
+ls *.log | xargs rm -rf
+cd a && ls | xargs rm -rf
+for f in *; do rm -rf "$f/build"; done
+for f in *.log; do rm -rf "$f"; done
+for f in *; do echo "$f"; done; rm -rf "$OTHER"
+cd a && for f in *; do rm -rf "$f"; done
+a=(a/*); rm -rf "${a[@]}"
+set -- a d; rm -rf "$@"
+parallel rm -rf ::: a/*
+rm -rf $(cat list)
+"""
+
+
+@pytest.mark.parametrize("line", [*EVERYTHING.strip().splitlines(), *SOMETHING.strip().splitlines()])
+def test_the_workspace_is_not_lost_file_by_file(line: str, home: Path) -> None:
+    """In the sandbox, too, which lets commands delete what is theirs."""
+    wanted = Verdict.ASK if line in EVERYTHING.splitlines() else Verdict.ALLOW
+    assert verdict(home, line, {}) is wanted

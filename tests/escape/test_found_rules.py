@@ -233,6 +233,9 @@ mytool --force|mytool --forc
 mytool --force|mytool -force
 mytool stop b|mytool stop a b
 npm install evil|npm install good evil
+git push|echo 'git push' > x; uv run x
+git push|sort -o x <<< 'git push'; sh x
+git push|uniq - x <<< 'git push'; sh x
 """.strip().splitlines()
 
 ASKED = r"""
@@ -263,6 +266,10 @@ mvn deploy|MAVEN_ARGS="$X" mvn test
 javac -d|javac @options
 gcc -fplugin|gcc @options
 git push|cp x Makefile; echo 'all: ; git push' > x; make
+git push|echo 'execSync("git push")' > x.ts; bun x.ts
+git push|echo 'os.system("git push")' > conftest.py; pytest
+git push|echo 'command: git push' > compose.yml; docker compose up
+git push|mongosh --eval 'execSync("git push")'
 """.strip().splitlines()
 
 NOT_MEANT = r"""
@@ -532,6 +539,63 @@ docker container run|docker container run --cidfile ../x y
 docker container|docker container export -o ../x y
 docker image|docker image save -o ../x y
 podman run|podman run --cidfile ../x y
+git rebase|git rebase -s d/x main
+git rebase|git rebase --strat=d/x main
+git cherry-pick|git cherry-pick --strategy=d/x HEAD
+git revert|git revert --strategy d/x HEAD
+git pull|git pull --rebase -s d/x
+git merge|git merge -sd/x main
+git fetch-pack|git fetch-pack --upload-pack=./x y
+git fetch-pack|git fetch-pack --exec=./x y
+git svn|git svn fetch --authors-prog=./x
+git|git receive-pack x
+git clone|git clone --separate-git-dir=../x y z
+git fast-export|git fast-export --export-marks=x HEAD
+git read-tree|git read-tree --index-output=x HEAD
+git interpret-trailers|git interpret-trailers --in-place x
+git bugreport|git bugreport -o ../x
+git bundle create|git bundle create ../x HEAD
+git merge-file|git merge-file ../x a b
+git mailsplit|git mailsplit -o../x y
+gh repo|gh repo clone x -- -c core.sshCommand=./x
+gh repo clone|gh repo clone x -- --upload-pack=./x
+gh repo fork|gh repo fork x --clone -- -u ./x
+gh gist|gh gist clone x -- -u ./x
+gh codespace ssh|gh codespace ssh -- -oProxyCommand=./x
+gh codespace cp|gh codespace cp -- -S ./x a remote:b
+curl|curl -w '%output{x}y' https://h
+curl|curl --write-out=%{stderr}a%output{>>x}y https://h
+curl|curl -w @x https://h
+curl|curl --proto-default file /etc/passwd
+wget|wget -r https://h
+wget|wget --content-disposition https://h
+wget|wget --hsts-file=x https://h
+ssh|ssh -I ./x.so h
+ssh-keygen|ssh-keygen -K -w ./x.so
+gpg -d|gpg -d x --homedir ./y
+gpg -d|gpg -d x --log-file=y
+gpg -d|gpg -d --use-embedded-filename x
+uv pip list|uv pip list --python ./x
+uv sync|uv sync -p venv
+uv export|uv export -o ../x
+uv build|uv build --out-dir ../x
+uv pip install|uv pip install --target ../x y
+poetry env|poetry env use ./x
+poetry export|poetry export --output=../x
+pip config|pip config --editor ./x edit
+pnpm install|pnpm install --pnpmfile ./x.cjs
+rustdoc|rustdoc --test --test-builder ./x a.rs
+rustdoc|rustdoc --test-runtool=./x --test a.rs
+rustc|rustc --print=cfg=../x a.rs
+go build|go build -debug-trace=../x
+zip|zip -O ../x a b
+zip|zip --logfile-path=../x a b
+aws configure|aws configure set credential_process ./x
+aws|aws configure set profile.a.credential_process ./x
+helm|helm plugin install ./x
+mongosh|mongosh --eval 'require("child_process")'
+mongosh|mongosh x.js
+patch|patch -p1 -d ../x
 """.strip().splitlines()
 COVERS = r"""
 pip download|pip download requests
@@ -576,6 +640,22 @@ git cat-file|git cat-file -p HEAD:a
 git archive|git archive HEAD
 python3 -v|python3 -v
 python3 -m zipfile|python3 -m zipfile -l in.zip
+git rebase|git rebase -s ort -X theirs main
+git merge|git merge --strategy=ours main
+git merge|git merge -S main
+git bundle|git bundle create x HEAD
+git interpret-trailers|git interpret-trailers --parse x
+gh repo clone|gh repo clone a/b
+gh repo view|gh repo view a/b
+curl|curl -s -w '%{http_code} %{time_total}' https://h
+wget|wget -q https://h/x.tgz
+wget|wget https://h
+uv sync|uv sync --python 3.12
+uv pip list|uv pip list -p python3.12
+uv venv|uv venv
+rustc|rustc --print cfg
+helm plugin list|helm plugin list
+aws|aws s3 ls
 """.strip().splitlines()
 OUTSIDE = {"sandbox": {"enabled": False}}
 

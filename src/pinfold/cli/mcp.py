@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.cli.arguments import add_common, here
 from pinfold.cli.request_args import add_choices, overrides_of
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session
 from pinfold.web import WebApprover
@@ -52,6 +53,7 @@ def run(args: Namespace) -> int:
             settings=args.settings,
             cwd=args.cwd or (None if args.projects else here()),
             overrides=overrides_of(args),
+            environ=AgentVariables(os.environ),
             approvers=approvers,
         )
 

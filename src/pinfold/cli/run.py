@@ -21,6 +21,7 @@ from pinfold.cli.output import print_json, report, short_path
 from pinfold.cli.question_view import QuestionView
 from pinfold.cli.request_args import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.cli.signals import end_on_signals, note_interrupt
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.escape_text import visible
@@ -95,7 +96,9 @@ def run(args: Namespace) -> int:
     first: list[Approver] = [person] if args.asked_by is None else _agent(args.asked_by)
     approvers = [*first, *page]
     try:
-        with open_session(args, approvers=approvers) as session:
+        # What an agent's command asks for, the agent's project may have set.
+        environ = os.environ if args.asked_by is None else AgentVariables(os.environ)
+        with open_session(args, approvers=approvers, environ=environ) as session:
             require_part_of_machine(session, command)
             person.seconds = session.settings.approvals.question_timeout
             for each in page:

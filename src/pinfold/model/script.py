@@ -272,6 +272,8 @@ class Trait(StrEnum):
     """It runs code in a language that Pinfold does not read, from its words or from standard input."""
     PASSES_ON = "passes_on"
     """Some of its words go to an unknown program: a plug-in, a script of the project."""
+    KEEPS_NAMES = "keeps_names"
+    """What it writes into a directory has the names of what it reads: cp, mv, ln."""
     UNCHARTED = "uncharted"
     """`shell/data/` does not describe this program: what its operands mean, and which options are
     harmless."""
@@ -305,6 +307,8 @@ class Command(Struct, frozen=True):
     """Whether it also reads what links below them lead to."""
     writes: tuple[Word, ...] = ()
     deletes: tuple[Word, ...] = ()
+    unexplained: tuple[Word, ...] = ()
+    """Words of which no chart says what the program does with them: it may write there."""
     hazards: tuple[Hazard, ...] = ()
     traits: frozenset[Trait] = frozenset()
     stands_for: "Command | None" = None

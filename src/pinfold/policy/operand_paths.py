@@ -166,11 +166,15 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
     directories = working_directories(command, facts) or (facts.cwd, facts.home)
     for word in command.deletes:
+        facts.deadline.require_time()
         if _is_wholly_unknown(word) and (named := re.search(ROOT_OR_HOME, facts.script.text)):
             # Values are not followed; a line that names the root or the home beside such a word may mean it.
             yield word, "/" if named[0] == "/" else facts.home
             continue
         if _is_wholly_unknown(word) and (place := _workspace_named_by(word, directories, facts)):
+            yield word, place
+            continue
+        if _is_wholly_unknown(word) and (place := _listed_whole(word, directories, facts)):
             yield word, place
             continue
         if word.has_glob and (place := next(_ruinous_matches(word, directories, facts), "")):
@@ -198,6 +202,16 @@ def _workspace_named_by(word: Word, directories: tuple[str, ...], facts: Facts) 
         return ""
     place = given[1] if given[1].startswith("/") else facts.cwd
     return place if is_ruinous(place, facts) else ""
+
+
+def _listed_whole(word: Word, directories: tuple[str, ...], facts: Facts) -> str:
+    """The directory of which the word may be any file, if that is the workspace or the like; else empty."""
+    # Imported here: few lines delete what they do not name.
+    from pinfold.policy.whole_lists import HOME, directories_listed
+
+    found = directories_listed(word, facts.script.text)
+    places = (facts.home if each == HOME else join(base, each) for each in found for base in directories)
+    return next((place for place in map(facts.files.real, places) if is_ruinous(place, facts)), "")
 
 
 def _ruinous_matches(word: Word, directories: tuple[str, ...], facts: Facts) -> Iterator[str]:

@@ -11,7 +11,13 @@ from posixpath import basename, dirname
 
 from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.git_repositories import completes, is_git_by_name, is_repository, lacks_only_head
+from pinfold.model.git_repositories import (
+    COMPLETED_BY,
+    completes,
+    is_git_by_name,
+    is_repository,
+    lacks_only_head,
+)
 from pinfold.model.locations import Span
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.script import Command, Text, Trait, Word
@@ -21,6 +27,7 @@ from pinfold.policy.hidden_paths import hidden_by, is_pattern
 from pinfold.policy.operand_paths import (
     in_workspace,
     is_dotfile,
+    lexical_paths,
     real_paths,
     variables,
     working_directories,
@@ -50,6 +57,7 @@ def file_protections(context: CommandContext) -> Iterator[Reason]:
         yield from _writes(part, directories, context, facts)
         yield from _reads(part, directories, facts)
         yield from _mentions(part, directories, facts)
+        yield from _may_write(part, directories, facts)
         if part.program == GIT_PROGRAM and [word.literal for word in part.operands[:1]] == ["push"]:
             yield from _pushes(part, directories, facts)
 
@@ -66,10 +74,30 @@ def _writes(
         if paths is None:
             yield _ask(f"the path of `{word.source}` is unknown, and it would be written", word.span)
             continue
-        for path in paths:
+        for path in (*paths, *_copies(part, paths, directories, facts)):
             if reason := write_objection(path, context.settings, facts, word.span):
                 yield reason
                 break
+
+
+def _copies(part: Command, paths: tuple[str, ...], directories: Directories, facts: Facts) -> Iterator[str]:
+    """What a program writes into directories under names that matter: `cp x/.envrc .`"""
+    targets = [path for path in paths if facts.files.is_directory(path)]
+    if Trait.KEEPS_NAMES not in part.traits or not targets:
+        return
+    roots = writable_roots(facts)
+    for word in part.reads:
+        facts.deadline.require_time()
+        found = lexical_paths(word, directories, facts)
+        if word.has_glob:
+            found = real_paths(word, directories, facts) or ()
+        for name in dict.fromkeys(basename(path).rpartition(":")[2] for path in found):
+            is_odd = name.startswith(".") or folded(name) in COMPLETED_BY
+            copies = [f"{target}/{name}" for target in targets]
+            # A pattern may find thousands of names, and nearly all of them matter nowhere.
+            yield from (
+                copy for copy in copies if is_odd or protected_by(copy, roots, facts.policy.protected)
+            )
 
 
 def write_objection(
@@ -227,6 +255,20 @@ def _mentions(part: Command, directories: Directories, facts: Facts) -> Iterator
                 return
 
 
+def _may_write(part: Command, directories: Directories, facts: Facts) -> Iterator[Reason]:
+    """A protected path in a word of which no chart says what it is: `x --report=.envrc`."""
+    if Trait.TEXT_ONLY in part.traits or directories is None:
+        return
+    for word in dict.fromkeys(part.unexplained):
+        facts.deadline.require_time()
+        for path in _named_by(word, part, directories, facts):
+            name = protected_by(path, writable_roots(facts), facts.policy.protected)
+            why = why_protected(name.name, name.why, name.code, facts.own) if name else ""
+            if name:
+                yield _ask(f"it names {path}, which is protected: {why}", word.span, path)
+                return
+
+
 def _named_by(word: Word, part: Command, directories: tuple[str, ...], facts: Facts) -> Iterator[str]:
     """The real paths that a program might take a word for, as far as the shell's part in it is known."""
     for base in directories:
@@ -243,7 +285,7 @@ def _pieces(text: str) -> Iterator[str]:
     for at, character in enumerate(text):
         if character in "=:@" and at + 1 < len(text):
             yield text[at + 1 :].removeprefix("//")
-    if text.startswith("-") and "/" in text:
+    if text.startswith("-") and len(text) > 2:
         yield text[2:]
     if text.count("/") > 1:
         yield from (piece for piece in re.split(BETWEEN_PATHS, text) if "/" in piece)

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PinfoldError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.handed_streams import HandedStreams
@@ -119,7 +120,7 @@ class CommandRuns:
         code, directory = FAILED, b""
         try:
             held = self._conversations.of(
-                command.agent, command.conversation, command.roots, call.environ, call.pid
+                command.agent, command.conversation, command.roots, AgentVariables(call.environ), call.pid
             )
             with held:
                 code, directory = self._run(held, command, call)
@@ -129,7 +130,7 @@ class CommandRuns:
 
     def _run(self, held: Conversation, command: ClientCommand, call: ServiceCall) -> tuple[int, bytes]:
         session = held.session
-        session.adopt(call.environ)
+        session.adopt(AgentVariables(call.environ))
         if offer := held.take_offer(command.line, command.cwd):
             asked = held.grant(offer)
             self._conversations.keep(command.agent, command.conversation, held)

@@ -41,15 +41,18 @@ NOT_HERE = 256
 def is_wanted(environ: "Mapping[str, str]") -> bool:
     """Not where it is switched off, nor in a sandbox.
 
-    Nor without an absolute home: a socket in the working directory would be within a command's reach.
+    Nor without an absolute home: a socket in the working directory would be within a command's reach. Nor
+    where XDG_STATE_HOME names another place than the usual one: a file of the project may have set it.
     """
+    home, state = environ.get("HOME", ""), environ.get("XDG_STATE_HOME", "")
+    is_moved = os.path.isabs(state) and os.path.normpath(state) != os.path.join(home, ".local", "state")
     is_off = environ.get(SWITCH) == "0" or environ.get("PINFOLD_PEN") or sys.platform != "linux"
-    return not is_off and os.path.isabs(environ.get("HOME", ""))
+    return not is_off and not is_moved and os.path.isabs(home)
 
 
 def socket_path(environ: "Mapping[str, str]") -> str:
-    home, base = environ["HOME"], environ.get("XDG_STATE_HOME", "")
-    state = base if os.path.isabs(base) else os.path.join(home, ".local", "state")
+    home = environ["HOME"]
+    state = os.path.join(home, ".local", "state")
     config = environ.get("XDG_CONFIG_HOME", "")
     made = f"{sys.executable} {__file__} {os.stat(__file__).st_mtime_ns} {home} {config}"
     name = _imp.source_hash(0, made.encode("utf-8", "surrogateescape")).hex()

@@ -28,7 +28,7 @@ Settings are TOML. `pinfold settings show` prints every value in force with the 
 | layer | where | what it may do |
 |---|---|---|
 | managed | `/etc/pinfold/managed.toml`, `/etc/pinfold/managed.d/*.toml` | sets caps: other layers may only narrow what it sets |
-| command line | flags, `PINFOLD_POLICY`, `PINFOLD_MODE`, `PINFOLD_NETWORK` | overrides the user file; adds to lists |
+| command line | flags, `PINFOLD_POLICY`, `PINFOLD_MODE`, `PINFOLD_NETWORK` | overrides the user file; adds to lists. In hooks, in what an agent runs and in `pinfold mcp`, the variables only narrow |
 | user | `~/.config/pinfold/settings.toml`, or `--settings FILE` | anything managed leaves open |
 | project-local | `.pinfold/settings.local.toml` | narrow only |
 | project | `.pinfold/settings.toml` | narrow only |

@@ -10,6 +10,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
@@ -44,6 +45,8 @@ class Sources(Struct, frozen=True):
     """The command line's values, shaped as the file is; `section.key` is understood too."""
     environment: Mapping[str, str] = {}
     """Only the variables of `FROM_ENVIRONMENT` are looked at."""
+    from_agent: bool = False
+    """A project may have set those, so they only narrow, as a project's file does."""
     held: Mapping[str, object] | None = None
     """What a resumed session had, by the names of the keys (`held`): no value in force is wider."""
     owned: bool = False
@@ -75,6 +78,7 @@ class Sources(Struct, frozen=True):
             above=tuple(outer for outer in above if outer not in projects),
             overrides=overrides or {},
             environment={name: environ[name] for name in FROM_ENVIRONMENT if name in environ},
+            from_agent=isinstance(environ, AgentVariables),
             held=held,
             owned=True,
         )
@@ -200,13 +204,14 @@ def _user(sources: Sources) -> SettingsLayer | None:
 
 def _command_line(sources: Sources) -> list[Document]:
     """Flags first: they hold against the environment."""
+    layer = "project-local" if sources.from_agent else "command line"
     documents: list[Document] = []
     if sources.overrides:
         documents.append(Document("command line", "", "", _nested(sources.overrides)))
     for name, path in FROM_ENVIRONMENT.items():
         if sources.environment.get(name):
             values = _nested({".".join(path): sources.environment[name]})
-            documents.append(Document("command line", f"${name}", "", values))
+            documents.append(Document(layer, f"${name}", "", values))
     return documents
 
 

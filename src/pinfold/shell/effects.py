@@ -10,11 +10,23 @@ not list has that trait too.
 """
 
 import re
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Command, Computed, Hazard, Trait, Word, drop_start, known_text, literal_word
+from pinfold.model.script import (
+    Command,
+    Computed,
+    Glob,
+    Hazard,
+    Text,
+    Trait,
+    Word,
+    drop_start,
+    known_text,
+    literal_word,
+)
 from pinfold.shell.canonical_names import FORMS
 from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.placeholders import is_narrowed, some_of
@@ -34,6 +46,7 @@ ROLES = frozenset(
         "placeholder",
         "empties",
         "moves",
+        "named",
         *FORMS,
     }
 )
@@ -69,6 +82,8 @@ class _EffectCollector:
                 case "moves":
                     # The directory of a pattern is still there after its files moved; a moved path is gone.
                     (self.writes if word.has_glob else self.deletes).append(word)
+                case "named":
+                    self.writes.append(_last_name(word))
                 case "object":
                     self._object(word)
                 case "directory":
@@ -130,6 +145,7 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
         _doubts(found, stage)
     last = stages[-1]
     _operands(found, last, " ".join(makes), command.words[0].span)
+    unexplained = (word for stage in stages for word in _unexplained(stage, is_last=stage is last))
     names = tuple(_subcommand_word(stage) for stage in stages[:-1])
     below = (below or found.below) and bool(found.reads)
     return replace(
@@ -143,9 +159,36 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
         follows_links=command.follows_links or follows,
         writes=command.writes + tuple(found.writes),
         deletes=command.deletes + tuple(found.deletes),
+        unexplained=command.unexplained + tuple(unexplained),
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments), *found.hazards)),
         traits=command.traits | _traits(stages),
     )
+
+
+def _unexplained(stage: CommandStage, *, is_last: bool) -> Iterator[Word]:
+    """The words of a stage of which its chart does not say what they are."""
+    program = stage.chart.program
+    for given in stage.arguments.given:
+        if not given.listed:
+            yield given.word
+            yield from () if given.value is None or given.value is given.word else (given.value,)
+    is_command = program.runs is not None or program.closed or program.operands.keys
+    if not is_last or is_command or program.operands.rest:
+        return
+    told = bool(program.operands.first) + bool(program.operands.second)
+    yield from stage.arguments.operands[told:]
+
+
+def _last_name(address: Word) -> Word:
+    """The name that a program gives to what it fetches from an address."""
+    if not all(isinstance(part, Text | Glob) for part in address.parts):
+        return address
+    from urllib.parse import unquote  # few programs fetch files
+
+    text = address.emptied({})
+    path = re.sub(r"(?s)[?#].*", "", text.partition("://")[2] or text)
+    name = unquote(path.rpartition("/")[2]) if "/" in path else ""
+    return literal_word(name or "index.html", address.span)
 
 
 def running_scripts(stage: CommandStage) -> tuple[Word, ...]:
@@ -182,6 +225,7 @@ def uncharted(command: Command, name: str) -> Command:
         program=name,
         flags=tuple(flags),
         operands=tuple(operands),
+        unexplained=command.unexplained + command.words[1:],
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments))),
         traits=command.traits | {Trait.UNCHARTED},
     )
@@ -261,6 +305,8 @@ def _operands(found: _EffectCollector, stage: CommandStage, makes: str, span: Sp
         return
     if words and table.first and "first" not in taken:
         found.add(table.first, words.pop(0), chart)
+    if words and table.last_default and "last" not in taken and len(stage.arguments.operands) == 1:
+        found.add(table.last, literal_word(table.last_default, span), chart)
     if words and table.last and "last" not in taken and len(stage.arguments.operands) > 1:
         # `rsync --delete` takes from its destination what the source does not have.
         emptied = " deletes" if "empties" in makes.split() else ""

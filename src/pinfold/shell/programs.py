@@ -124,6 +124,8 @@ class Operands(Struct, frozen=True, forbid_unknown_fields=True):
     """For `key=value` operands, as dd takes them."""
     default: str = ""
     """The operand that counts when none is given."""
+    last_default: str = ""
+    """The last operand that counts where only one is given."""
     besides: str = ""
     """An operand that counts besides all others, unless each of those names a file of a commit
     (`HEAD:path`)."""

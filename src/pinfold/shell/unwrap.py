@@ -64,7 +64,9 @@ def unwrap(
     """
     found = _unwrapped(command, contents_of)
     written = _written(found.command)
-    runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
+    # `uv run` and others take the name of a file in the working directory for a program.
+    may_be_here = sets_path or bool(command.via)
+    runs_file = bool(command.words) and (may_be_here or "/" in command.words[0].source)
     held = contents_of(command.words[0]) if runs_file else NOTHING_HELD
     inner = tuple(run_by_its_first_line(text, command) for text in held.texts)
     for source in held.copied_from[:MAX_COPIES]:
@@ -252,6 +254,7 @@ class _Unwrapping:
                 if program.unknown_subcommand:
                     self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
                 if self._is_interpreter:
+                    self._code().judge_file(word)
                     self._stand_for(file_as_program(word), stage.arguments.operands[1:])
 
     # Options

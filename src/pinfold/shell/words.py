@@ -226,7 +226,7 @@ def _default(part: Node) -> str:
 
 
 def _required(name: str, scope: Scope, *, quoted: bool) -> Part:
-    if name == "HOME" and not scope.is_assigned(name):
+    if name in ("HOME", "PWD") and not scope.is_assigned(name):
         return Variable(name, quoted)
     return Computed("parameter expansion", quoted and name != "@", may_be_empty=False)
 

@@ -28,6 +28,7 @@ from pinfold.workspace.granted_paths import GlobMatches, found_in, granted, has_
 from pinfold.workspace.ignore_files import IgnoreFiles
 from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.own_code import own_code, require_out_of_reach
+from pinfold.workspace.own_directories import require_own_directories
 
 if TYPE_CHECKING:
     from pinfold.workspace.env_files import EnvFiles
@@ -58,6 +59,7 @@ class PolicySource:
         self.roots = roots
         self.home = real_path(home_of(environ))
         require_out_of_reach(roots, self.home)
+        require_own_directories(roots, self.home, environ)
         self._environ = environ
         self._withheld = withheld
         self._lock = allocate_lock()

@@ -18,6 +18,7 @@ from pinfold.integrations.hooks.hook_call import (
     blocked,
     decoded,
 )
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PinfoldError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def answer(
     agent: str, data: bytes, environ: Mapping[str, str], held: "HeldConversations | None" = None
 ) -> HookReply:
     """What the agent is told about what it sent. `held` are the conversations that the service holds."""
+    environ = AgentVariables(environ)
     words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
     try:
         call: HookCall = words.read(decoded(data), environ)
