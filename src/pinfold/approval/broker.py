@@ -89,7 +89,7 @@ class _SharedQuestion(Generic[A]):
         self.answer: A | None = None
 
 
-class _Asker:
+class _CommandRecord:
     """What a command has asked."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class CallQuestions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         """Of all below; never held while asking or answering."""
-        self._askers: OrderedDict[Hashable, _Asker] = OrderedDict()
+        self._askers: OrderedDict[Hashable, _CommandRecord] = OrderedDict()
         self._waiting: list[Hashable] = []
         """The command of each question that is open or waits its turn."""
         self._workers = Workers("asking", MOST_WAITING)
@@ -144,17 +144,17 @@ class CallQuestions:
             if shared is not None:
                 shared.waiting.pop(me, None)
 
-    def _asker(self, command: Hashable) -> _Asker:
+    def _asker(self, command: Hashable) -> _CommandRecord:
         """Preconditions: the lock is held."""
         if command not in self._askers:
             done = (other for other, each in self._askers.items() if not each.open)
             if len(self._askers) >= MOST_COMMANDS and (first := next(done, None)) is not None:
                 del self._askers[first]
-            self._askers[command] = _Asker()
+            self._askers[command] = _CommandRecord()
         return self._askers[command]
 
     def _start(
-        self, command: Hashable, asker: _Asker, shared: _SharedQuestion[Any], *, is_late: bool
+        self, command: Hashable, asker: _CommandRecord, shared: _SharedQuestion[Any], *, is_late: bool
     ) -> None:
         """Preconditions: the lock is held."""
         if asker.open >= MOST_OPEN:
@@ -167,13 +167,15 @@ class CallQuestions:
             raise
         asker.open += 1
 
-    def _drop(self, command: Hashable, asker: _Asker, shared: _SharedQuestion[Any]) -> None:
+    def _drop(self, command: Hashable, asker: _CommandRecord, shared: _SharedQuestion[Any]) -> None:
         """Preconditions: the lock is held."""
         self._waiting.remove(command)
         if asker.questions.get(shared.key) is shared:
             del asker.questions[shared.key]
 
-    def _ask(self, command: Hashable, asker: _Asker, shared: _SharedQuestion[A], is_late: bool) -> None:
+    def _ask(
+        self, command: Hashable, asker: _CommandRecord, shared: _SharedQuestion[A], is_late: bool
+    ) -> None:
         answer: A | None = None
         while True:
             try:
@@ -201,7 +203,7 @@ class CallQuestions:
             if answer is not None:
                 answered(answer)
 
-    def _answer(self, asker: _Asker, shared: _SharedQuestion[A]) -> A | None:
+    def _answer(self, asker: _CommandRecord, shared: _SharedQuestion[A]) -> A | None:
         question = shared.question
         with self._lock:
             if asker.asked >= MOST_ASKED:
