@@ -29,7 +29,7 @@ NAMES_THE_INTERPRETER = {
     "sandbox/linux/host/keeper_client.py",
     "cli/mcp.py",  # told to a person, with -I
     "diagnose/doctor.py",
-    "session/policy_source.py",  # it is closed to commands
+    "workspace/policy_source.py",  # it is closed to commands
     "workspace/own_code.py",
     "diagnose/selftest/run.py",  # started inside a pen
 }
