@@ -185,7 +185,7 @@ class Fences:
             self._pens = self._unfenced = None
 
 
-class Footing:
+class SessionFooting:
     """What answers depend on: the settings in force, the session's grants, and the user's settings file."""
 
     def __init__(self, resources: "Resources", file: str) -> None:
@@ -313,7 +313,7 @@ class Resources:
                 from pinfold.approval.broker import Desk
                 from pinfold.approval.store import Store
 
-                footing = Footing(self, self._settings_file)
+                footing = SessionFooting(self, self._settings_file)
                 store = Store(approvals_file(self.environ))
                 self._desk = Desk(self._approvers, footing, store, self._one_command)
             return self._desk
