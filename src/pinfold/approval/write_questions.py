@@ -45,7 +45,7 @@ from pinfold.policy.grants import (
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import GIT_BLOCKED, protected_by, why_protected
 from pinfold.policy.widen import narrowed
-from pinfold.sandbox.backend import Ruling, StartRequest, Wanted
+from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.workspace.rm_targets import Removals
 
 if TYPE_CHECKING:
@@ -137,8 +137,9 @@ class Elevations:
         obstacle: Callable[[], Ruling | None],
         answered: Callable[[Ruling], None],
     ) -> Callable[[], None]:
-        question = _WriteQuestion(self, wanted, obstacle)
-        return self._session.desk.calls.put(("write", command), self.key(wanted), question, answered)
+        desk = self._session.desk
+        question = _WriteQuestion(self, desk, wanted, obstacle)
+        return desk.calls.put(("write", command), self.key(wanted), question, answered)
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         """The answer, after as long as a person takes; None if the question was withdrawn."""
@@ -180,10 +181,6 @@ class Elevations:
         if settlement.answer is Answer.NO:
             return Ruling(False, settlement.by, settlement.asked_at)
         return late or Ruling(False)
-
-    def is_over(self, request: StartRequest) -> bool:
-        """Whether the command's run has ended: what calls now is what it left running."""
-        return self._session.desk.is_over(str(request.entry))
 
     def may_follow(
         self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
@@ -247,8 +244,14 @@ class Elevations:
 class _WriteQuestion:
     """A call that waits, as the broker asks about it."""
 
-    def __init__(self, elevations: Elevations, wanted: Wanted, obstacle: Callable[[], Ruling | None]) -> None:
-        self._elevations, self._wanted, self._obstacle = elevations, wanted, obstacle
+    def __init__(
+        self,
+        elevations: Elevations,
+        desk: "Desk",
+        wanted: Wanted,
+        obstacle: Callable[[], Ruling | None],
+    ) -> None:
+        self._elevations, self._desk, self._wanted, self._obstacle = elevations, desk, wanted, obstacle
 
     def known(self) -> Ruling | None:
         return None
@@ -263,9 +266,10 @@ class _WriteQuestion:
         return Ruling(False, f"the question failed: {error}")
 
     def holds(self, answer: Ruling) -> bool:
-        """A yes for this run ends with it."""
+        """A yes for this run ends with it: what calls later is what the run left behind."""
         request = self._wanted.request
-        return not answer.ends_with_run or (request is not None and not self._elevations.is_over(request))
+        is_over = request is None or self._desk.is_over(str(request.entry))
+        return not (answer.ends_with_run and is_over)
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> Decision:
