@@ -5,6 +5,7 @@ with one importer, class names that more than one module has, and how often word
 """
 
 import ast
+import functools
 import io
 import re
 import sys
@@ -30,6 +31,11 @@ AVOIDED = (
 SMALL = 40
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def modules() -> dict[str, Path]:
     """Every module but `__init__`, by its dotted name below the package."""
     paths = sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
@@ -41,7 +47,7 @@ def importers(paths: dict[str, Path]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     everything = [*paths.items(), *((str(path), path) for path in SOURCE.rglob("__init__.py"))]
     for name, path in everything:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pinfold."):
                 home = (node.module or "").removeprefix("pinfold.")
                 for alias in node.names:
@@ -54,7 +60,7 @@ def class_names(paths: dict[str, Path]) -> dict[str, list[str]]:
     """The modules that define each class name; private ones count too."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in paths.items():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(name)
     return found

@@ -1,6 +1,7 @@
 """What holds of the tree as a whole."""
 
 import ast
+import functools
 import inspect
 import re
 from pathlib import Path
@@ -74,14 +75,15 @@ STARTS_PROCESSES = {
 }
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -142,9 +144,8 @@ def test_every_value_on_a_channel_is_a_message_of_protocol() -> None:
     assert [path for path in MODULES if "marshal" in imports(path)] == [LINUX / "protocol/channel.py"]
     assert inspect.signature(channel.send).parameters["message"].annotation is WireMessage
     kinds = {WireMessage.__name__}
-    trees = {path: ast.parse(path.read_text()) for path in MODULES}
     classes = [
-        (path, each) for path in MODULES for each in ast.walk(trees[path]) if isinstance(each, ast.ClassDef)
+        (path, each) for path in MODULES for each in ast.walk(tree_of(path)) if isinstance(each, ast.ClassDef)
     ]
     for _ in range(4):  # as deep as they derive from each other
         kinds |= {
@@ -156,7 +157,7 @@ def test_every_value_on_a_channel_is_a_message_of_protocol() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert ast.get_docstring(tree_of(path))
 
 
 SMALL = 40
@@ -346,7 +347,7 @@ def compared(tree: ast.AST) -> list[tuple[bool, list[ast.expr]]]:
 
 def decisions_by_words(source: Path) -> list[str]:
     """Where a comparison or a search in text for people decides something."""
-    trees = {path: ast.parse(path.read_text()) for path in sorted(source.rglob("*.py"))}
+    trees = {path: tree_of(path) for path in sorted(source.rglob("*.py"))}
     modules = {".".join(("pinfold", *path.relative_to(source).with_suffix("").parts)): path for path in trees}
     own = {path: messages_of(tree) for path, tree in trees.items()}
     found = []

@@ -140,7 +140,7 @@ def test_beyond_the_bound_of_node_modules_the_index_tells(
     git(tmp_path, "add", "node_modules/x/m")
     assert git_helpers(str(tmp_path)) == ("core.fsmonitor",)
     (tmp_path / "src").mkdir()
-    assert any("beyond the 1 directories" in each for each in git_helpers(str(tmp_path)))
+    assert any("directories beyond the first 1" in each for each in git_helpers(str(tmp_path)))
 
 
 def test_a_hook_in_the_working_tree_by_the_users_own_configuration(

@@ -247,7 +247,7 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
         except ConfinementError as error:
             trouble = str(error)
             break
-    assert "could not be told" in trouble
+    assert "could not be updated" in trouble
     try:
         session.hold(POLICY, Found((f"{work}/last",)))
     except ConfinementError:

@@ -15,7 +15,7 @@ def test_what_cannot_be_sent_is_told_so() -> None:
     client = WardenClient(ours)
     with warden:
         sent = 0
-        with pytest.raises(ConfinementError, match="could not be told"):
+        with pytest.raises(ConfinementError, match="could not be updated"):
             while sent < 100_000:
                 client.hold((f"/{sent}",), ())
                 sent += 1
