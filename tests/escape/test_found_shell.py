@@ -5,6 +5,7 @@ they made a file, deleted one or printed what `.env` holds. The groups are class
 class.
 """
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,15 +29,33 @@ git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
 """
 
 
+ISOLATED = {"GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a workspace, to be copied: git takes most of the time that it costs."""
+    home = tmp_path_factory.mktemp("made") / "home"
+    (home / "workspace").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patched:
+        for key, value in {"HOME": str(home), **ISOLATED}.items():
+            patched.setenv(key, value)
+        prepare(home / "workspace", FILES)
+    return home
+
+
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for key, value in {"GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}.items():
+def workspace(tmp_path: Path, made_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    for key, value in {"HOME": str(home), **ISOLATED}.items():
         monkeypatch.setenv(key, value)
-    made = tmp_path / "home" / "workspace"
-    made.mkdir(parents=True)
-    prepare(made, FILES)
-    return made
+    shutil.copytree(made_once, home, symlinks=True)
+    for link in ("home", "deep"):
+        copied = home / "workspace/sub" / link
+        target = copied.readlink()
+        copied.unlink()
+        copied.symlink_to(home / target.relative_to(made_once))
+    return home / "workspace"
 
 
 def prepare(workspace: Path, script: str) -> None:
