@@ -18,7 +18,7 @@ from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.model.request import CallTool, Request, RunCommand
+from pinfold.model.request import CallTool, Request, RunCommand, WriteFile
 from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
@@ -125,6 +125,11 @@ def _judged(call: HookCall, request: Request, judge: Judge, environ: Mapping[str
         return _command(call, request, judge, environ)
     decision = judge.check(request)
     if decision.verdict is Verdict.DENY:
+        if isinstance(request, WriteFile) and decision.reasons[0].step is StepCode.PROTECTED:
+            from pinfold.integrations.hooks.own_files import is_own_file
+
+            if is_own_file(call.agent, request, judge, environ):
+                return NOTHING
         _write_down(call, request, decision, judge, environ)
     return _other(call, request, decision)
 
