@@ -178,8 +178,8 @@ class Proxy:
         """The agent runs commands by itself: whoever waits for it hears why it is stopped."""
         self._stopped = (
             f"the agent ran `{visible(command)}` by itself, outside of the sandbox, and was stopped: pinfold"
-            " acp holds agents that use the editor's terminals; for this one use its hooks (`pinfold install`),"
-            " and start it without pinfold acp"
+            " acp holds agents that use the editor's terminals; for this one, use its hooks (`pinfold"
+            " install`), and start it without pinfold acp"
         )
         for number in self._waiting.values():
             self._editor(_error(number, FAILED, self._stopped, {"kind": "failed"}))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.context import Context
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.outer_sandbox import outer_sandbox, with_outer_sandbox
 from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
@@ -130,7 +131,7 @@ class Fences:
                 except SandboxUnavailable:
                     raise
                 except ConfinementError as error:
-                    raise SandboxUnavailable(str(error)) from None
+                    raise SandboxUnavailable(with_outer_sandbox(str(error), os.environ)) from None
             return self._pens
 
     def _changed(self, policy: SandboxPolicy, found: Found) -> None:
@@ -283,7 +284,7 @@ class Resources:
         if self.is_closed:
             raise ConfinementError(CLOSED)
         if self._is_penned and self.judge.is_inside_sandbox:
-            raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
+            raise SandboxUnavailable(outer_sandbox({"PINFOLD_PEN": "1"}))
         if os.getpid() != self._owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
