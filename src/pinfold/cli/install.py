@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
 
     if args.managed and args.wrap_mcp:
         raise PinfoldError(
-            "--wrap-mcp is for your own servers, and --managed for all users: give one of them"
+            "--wrap-mcp is for your own servers, and --managed for all users: give one"
         )
     managed = args.managed
     plan = (

@@ -16,7 +16,7 @@ import os
 import threading
 from _thread import allocate_lock
 from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pinfold.session.journal import Ledger
 
 CLOSED = "the session is closed; open another"
+FilePaths = Sequence[str | os.PathLike[str]]
 IDLE = 300.0
 """Seconds after which a pen without a command is given up; the next command of its policy gets another."""
 
@@ -358,13 +359,25 @@ class Resources:
 
     @property
     def files(self) -> "FileTools":
+        return self._session_files().tools()
+
+    def permit_tool(self, tool: str, reads: FilePaths, writes: FilePaths, deletes: FilePaths) -> None:
+        from pinfold.files import Access
+
+        for access, paths in ((Access.READ, reads), (Access.WRITE, writes), (Access.DELETE, deletes)):
+            if isinstance(paths, str | bytes | os.PathLike):
+                raise TypeError(f"paths must be a list, got {paths!r}")
+            for path in paths:
+                self._session_files().permit(tool, access, os.fspath(path))
+
+    def _session_files(self) -> "SessionFiles":
         self.require_open()
         with self._lock:
             if self._files is None:
                 from pinfold.session.files import SessionFiles
 
                 self._files = SessionFiles(self)
-        return self._files.tools()
+            return self._files
 
     @property
     def ledger(self) -> "Ledger":
