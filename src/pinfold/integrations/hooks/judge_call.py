@@ -219,7 +219,7 @@ def _command(
 
 def _only_reads(decision: Decision, judge: Judge) -> bool:
     """Whether a line that is allowed runs in the sandbox and consists of programs that are known to read."""
-    safe = {rule.text for rule in judge.source.last_settings.commands.safe}
+    safe = {rule.text for rule in judge.source.settings.commands.safe}
     return decision.sandboxed and all(
         reason.step is StepCode.COVERED and (not reason.rule or reason.rule in safe)
         for reason in decision.reasons

@@ -28,6 +28,6 @@ def is_own_file(agent: str, request: WriteFile, judge: Judge, environ: Mapping[s
     path = real_path(os.path.join(judge.cwd, request.path))
     for place in (*places, expanded(usual, judge.home)):
         own = partly_hidden(hidden_except(real_path(place), patterns))
-        if own is not None and own.shows(path) and shown_in(path, judge.law.policy):
+        if own is not None and own.shows(path) and shown_in(path, judge.source.policy):
             return True
     return False
