@@ -31,7 +31,7 @@ BLOCKS_LATE = (2, 1, 295)
 UPDATE = "claude update"
 
 
-class Trouble(NamedTuple):
+class HookTrouble(NamedTuple):
     """Why an agent does not ask its hooks, or not always."""
 
     message: str
@@ -42,19 +42,19 @@ class Trouble(NamedTuple):
 
 def trouble_of(
     agent: str, environ: Mapping[str, str], projects: Sequence[str], is_managed: bool
-) -> Trouble | None:
+) -> HookTrouble | None:
     """`is_managed`: our hooks are among the administrator's."""
     found = _OF.get(agent)
     return next(found(environ, projects, is_managed), None) if found else None
 
 
-def _claude(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool) -> Iterator[Trouble]:
+def _claude(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool) -> Iterator[HookTrouble]:
     managed = {path: _json(path) for path in _managed_files()}
     for path, data in managed.items():
         if data.get("disableAllHooks") is True:
             yield _switched_off("disableAllHooks", path)
         if data.get("allowManagedHooksOnly") is True and not is_managed:
-            yield Trouble(
+            yield HookTrouble(
                 f"`allowManagedHooksOnly` in {path} switches them off",
                 "sudo pinfold install --managed claude-code",
             )
@@ -69,7 +69,7 @@ def _claude(environ: Mapping[str, str], projects: Sequence[str], is_managed: boo
     version = _claude_version(environ, projects)
     if version and version < BLOCKS_LATE:
         written, wanted = (".".join(map(str, each)) for each in (version, BLOCKS_LATE))
-        yield Trouble(
+        yield HookTrouble(
             f"Claude Code {written} lets a call pass if its hook is late; {wanted} and later block it",
             UPDATE,
             is_off=False,
@@ -101,7 +101,7 @@ def _claude_version(environ: Mapping[str, str], projects: Sequence[str]) -> tupl
     return ()
 
 
-def _codex(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool) -> Iterator[Trouble]:
+def _codex(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool) -> Iterator[HookTrouble]:
     file = target_of("codex", environ).file
     config = os.path.join(os.path.dirname(file), "config.toml")
     required, users = _toml(REQUIREMENTS), _toml(config)
@@ -116,7 +116,7 @@ def _codex(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool
     if is_managed:
         return
     if required.get("allow_managed_hooks_only") is True:
-        yield Trouble(
+        yield HookTrouble(
             f"`allow_managed_hooks_only` in {REQUIREMENTS} switches them off",
             "sudo pinfold install --managed codex",
         )
@@ -124,10 +124,12 @@ def _codex(environ: Mapping[str, str], projects: Sequence[str], is_managed: bool
     for event, names, wanted in _codex_hooks(file):
         known = _table(next((state[each] for each in names if each in state), None))
         if known.get("enabled") is False:
-            yield Trouble(f"the {event} hook is switched off in Codex; switch it on: type /hooks", "codex")
+            yield HookTrouble(
+                f"the {event} hook is switched off in Codex; switch it on: type /hooks", "codex"
+            )
         if known.get("trusted_hash") != wanted:
             again = "any more" if known.get("trusted_hash") else "yet"
-            yield Trouble(
+            yield HookTrouble(
                 f"Codex does not trust the {event} hook {again}, and does not ask it; "
                 "start it and say yes, or type /hooks",
                 "codex",
@@ -161,7 +163,7 @@ def codex_hash(event: str, matcher: object, hook: Mapping[str, Any]) -> str:
     return f"sha256:{sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()}"
 
 
-def _gemini(environ: Mapping[str, str], projects: Sequence[str], _: bool) -> Iterator[Trouble]:
+def _gemini(environ: Mapping[str, str], projects: Sequence[str], _: bool) -> Iterator[HookTrouble]:
     system = environ.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH") or MANAGED["gemini"]
     user = target_of("gemini", environ).file
     files = (system, *(os.path.join(project, ".gemini", "settings.json") for project in projects), user)
@@ -172,10 +174,10 @@ def _gemini(environ: Mapping[str, str], projects: Sequence[str], _: bool) -> Ite
             yield _switched_off("hooksConfig.enabled = false", path)
         is_known = is_known or "enabled" in config
         if "pinfold" in (config.get("disabled") or ()):
-            yield Trouble(f"`hooksConfig.disabled` in {path} names them", "gemini hooks enable pinfold")
+            yield HookTrouble(f"`hooksConfig.disabled` in {path} names them", "gemini hooks enable pinfold")
     for project in projects:
         if not _gemini_trusts(project, user, files, environ):
-            yield Trouble(
+            yield HookTrouble(
                 f"Gemini CLI runs no hooks in {project} until you trust that folder: type /permissions there",
                 f"cd {quoted(project)} && gemini",
             )
@@ -205,8 +207,8 @@ def _gemini_trusts(project: str, user: str, files: Sequence[str], environ: Mappi
 _OF = {"claude-code": _claude, "codex": _codex, "gemini": _gemini}
 
 
-def _switched_off(key: str, path: str) -> Trouble:
-    return Trouble(f"`{key}` in {path} switches them off", f"${{EDITOR:-vi}} {quoted(path)}")
+def _switched_off(key: str, path: str) -> HookTrouble:
+    return HookTrouble(f"`{key}` in {path} switches them off", f"${{EDITOR:-vi}} {quoted(path)}")
 
 
 def _json(path: str) -> Mapping[str, Any]:
