@@ -51,9 +51,7 @@ def run(args: Namespace) -> int:
     from pinfold.model.errors import PinfoldError
 
     if args.managed and args.wrap_mcp:
-        raise PinfoldError(
-            "--wrap-mcp is for your own servers, and --managed for all users: give one"
-        )
+        raise PinfoldError("--wrap-mcp is for your own servers, and --managed for all users: give one")
     managed = args.managed
     plan = (
         plan_managed_install(args.agent, os.environ)

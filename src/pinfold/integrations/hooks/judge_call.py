@@ -128,7 +128,7 @@ def _judged(call: HookCall, request: Request, judge: Judge, environ: Mapping[str
         if isinstance(request, WriteFile) and decision.reasons[0].step is StepCode.PROTECTED:
             from pinfold.integrations.hooks.own_files import is_own_file
 
-            if is_own_file(call.agent, request, judge, environ):
+            if is_own_file(call.agent, request, judge):
                 return NOTHING
         _write_down(call, request, decision, judge, environ)
     return _other(call, request, decision)
