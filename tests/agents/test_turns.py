@@ -5,14 +5,10 @@ import sys
 
 import pytest
 
-from tests.agents.probes.turns import EVERYWHERE, OF_CLAUDE, PROGRAMS, program_of
+from tests.agents.probes.turns import EVERYWHERE, OF, PROGRAMS, program_of
 from tests.probe_runner import house, run_as
 
-ROWS = [
-    (name, agent)
-    for agent in PROGRAMS
-    for name in (*EVERYWHERE, *(OF_CLAUDE if agent == "claude-code" else ()))
-]
+ROWS = [(name, agent) for agent in PROGRAMS for name in (*EVERYWHERE, *OF.get(agent, ()))]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.escape.probes import (
+    agent_directories,
     env_files,
     exhaustion,
     linked_roots,
@@ -13,7 +14,7 @@ from tests.escape.probes import (
 from tests.probe_runner import FOR_EACH_USER, run_at_home
 
 pytestmark = FOR_EACH_USER
-MODULES = (sandbox, other_programs, linked_roots, spawner, wider_pens)
+MODULES = (agent_directories, sandbox, other_programs, linked_roots, spawner, wider_pens)
 
 
 OF_THEIR_OWN = ("no_command_starts_the_machines_crash_handler",)

@@ -11,6 +11,7 @@ A process that is killed after it copied lines, and before it removed them, leav
 number is a row's name, so a row that is there twice counts once.
 """
 
+import errno
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from msgspec.structs import asdict
 
 from pinfold.audit.tail_file import JournalEntry, TailFile
 from pinfold.model.errors import PinfoldError
+from pinfold.model.outer_sandbox import outer_sandbox
 
 if TYPE_CHECKING:
     from pinfold.audit.archive import Forgotten
@@ -47,8 +49,10 @@ class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(f"the journal {path} cannot be written, so nothing is run: {why}; {ELSEWHERE}")
         self.why = str(why)
+        is_closed = any(os.strerror(code) in self.why for code in (errno.EROFS, errno.EACCES, errno.EPERM))
+        remedy = (outer_sandbox(os.environ) if is_closed else "") or ELSEWHERE
+        super().__init__(f"the journal {path} cannot be written, so nothing is run: {why}; {remedy}")
 
 
 class Journal:

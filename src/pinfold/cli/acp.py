@@ -72,8 +72,21 @@ def run(args: Namespace) -> int:
         page.seconds = session.settings.approvals.question_timeout
         return session
 
-    proxy = Proxy(open_session, lambda message: _send(editor, message), lambda message: _send(agent, message))
     leaving = threading.Event()
+
+    def stop(why: str) -> None:
+        leaving.set()
+        print(f"pinfold: {why}", file=sys.stderr, flush=True)
+        _end(started)
+        proxy.close()
+        os._exit(FAILED)
+
+    proxy = Proxy(
+        open_session,
+        lambda message: _send(editor, message),
+        lambda message: _send(agent, message),
+        stop,
+    )
     reader = threading.Thread(target=_carry, args=(agent, proxy, started, leaving), daemon=True)
     reader.start()
     try:

@@ -28,9 +28,10 @@ def run(args: Namespace) -> int:
     from pinfold.diagnose.doctor import diagnose
     from pinfold.integrations.install.health import probe_hooks
 
-    project_of(args)  # rejects a --cwd that is no directory
+    project = project_of(args)  # rejects a --cwd that is no directory
     diagnosis = diagnose(*_policy(args), os.environ)
-    diagnosis = replace(diagnosis, layer_reports=(*diagnosis.layer_reports, *probe_hooks(os.environ)))
+    hooks = probe_hooks(os.environ, tuple(dict.fromkeys((args.cwd or here(), project))))
+    diagnosis = replace(diagnosis, layer_reports=(*diagnosis.layer_reports, *hooks))
     if args.json:
         print_json(as_json(diagnosis))
     else:

@@ -33,6 +33,9 @@ def _add_agent(parser: ArgumentParser) -> None:
     parser.add_argument(
         "agent", choices=tuple(AGENTS), metavar="AGENT", help="the agent to configure: %(choices)s"
     )
+    parser.add_argument(
+        "--managed", action="store_true", help="for all users of this machine, as its administrator"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show the changes without making them")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
@@ -44,23 +47,55 @@ def configure_hook(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.integrations.install.plan import apply_install, plan_install
+    from pinfold.integrations.install.plan import apply_install, name_of, plan_install, plan_managed_install
+    from pinfold.model.errors import PinfoldError
 
-    plan = plan_install(args.agent, os.environ, args.wrap_mcp)
+    if args.managed and args.wrap_mcp:
+        raise PinfoldError("--wrap-mcp is for your own servers, and --managed for all users: give one")
+    managed = args.managed
+    plan = (
+        plan_managed_install(args.agent, os.environ)
+        if managed
+        else plan_install(args.agent, os.environ, args.wrap_mcp)
+    )
     if not args.dry_run:
-        apply_install(args.agent, plan, os.environ)
+        _require_root(args, plan, "install")
+        if args.managed:
+            _require_reach(args.agent)
+        apply_install(name_of(args.agent, args.managed), plan, os.environ)
     _print_changes(args, plan, "installed", "is installed already")
     return 0
 
 
 def uninstall(args: Namespace) -> int:
-    from pinfold.integrations.install.plan import apply_uninstall, plan_uninstall
+    from pinfold.integrations.install.plan import apply_uninstall, name_of, plan_uninstall
 
-    plan = plan_uninstall(args.agent, os.environ)
+    plan = plan_uninstall(args.agent, os.environ, managed=args.managed)
     if not args.dry_run:
-        apply_uninstall(args.agent, plan, os.environ)
+        _require_root(args, plan, "uninstall")
+        apply_uninstall(name_of(args.agent, args.managed), plan, os.environ)
     _print_changes(args, plan, "uninstalled", "has no pinfold hooks")
     return 0
+
+
+def _require_root(args: Namespace, plan: "InstallPlan", verb: str) -> None:
+    from pinfold.model.errors import PinfoldError
+
+    if args.managed and plan.changes and os.geteuid():
+        raise PinfoldError(
+            f"only root may write {plan.changes[0].path}; run `sudo pinfold {verb} --managed {args.agent}`"
+        )
+
+
+def _require_reach(agent: str) -> None:
+    from pinfold.integrations.install.agents import out_of_reach
+    from pinfold.model.errors import PinfoldError
+
+    if path := out_of_reach(agent):
+        raise PinfoldError(
+            f"other users cannot reach {path}, so each of their calls would be denied; "
+            "install pinfold where everybody can read it, such as /opt/pinfold"
+        )
 
 
 def hook(args: Namespace) -> int:

@@ -126,6 +126,7 @@ def _level_text(session: "Session") -> str:
 
 
 def _notices(session: "Session") -> tuple[str, ...]:
+    from pinfold.integrations.install.health import hook_notices
     from pinfold.workspace.granted_paths import absent
 
     missing = absent(session.policy, session.roots)
@@ -133,7 +134,7 @@ def _notices(session: "Session") -> tuple[str, ...]:
         f"{path} in `filesystem.write` has no effect: the path does not exist; create it first"
         for path in missing
     )
-    return (*session.notices, *opened)
+    return (*session.notices, *opened, *hook_notices(session.environ, session.roots))
 
 
 def _enforcement_text(session: "Session", enforcement: "Enforcement") -> str:

@@ -14,6 +14,7 @@ from pinfold.isolated import program_outside
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.home import home_of
 from pinfold.model.machine import Machine
+from pinfold.model.outer_sandbox import outer_sandbox
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.paths import contains
@@ -71,7 +72,7 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
     )
     pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not EnforcementLevel.NONE else ()
     around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
-    found = (*layer_reports(machine), *gaps, *around)
+    found = (*layer_reports(machine), *gaps, *around, *_outer(enforcement, environ))
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
 
 
@@ -148,6 +149,12 @@ def _settings(trouble: str) -> LayerReport:
     if trouble:
         return LayerReport("settings", LayerState.NOT, trouble, "pinfold settings validate")
     return LayerReport("settings", LayerState.READY, "every layer can be read")
+
+
+def _outer(enforcement: Enforcement, environ: Mapping[str, str]) -> Iterator[LayerReport]:
+    """Another sandbox around this process is told of where something is missing: it may be the reason."""
+    if enforcement.missing and (told := outer_sandbox(environ)):
+        yield LayerReport("another sandbox", LayerState.PARTLY, told, needed=False)
 
 
 def _state(directory: str, home: str) -> LayerReport:

@@ -12,8 +12,8 @@ What this means for us: `terminal/*` and `fs/*` are answered here, by a session 
 editor never hears of them, and where it would show a terminal of ours it is given its text. Everything else
 passes through as it is. No other version than 1 passes. The editor's person answers our questions. An
 agent's own question about a command that is denied is answered with its rejection; no other one is, since we
-cannot know that the agent will run it here. Agents that run things by themselves are not held by this: run
-them with `pinfold run`, or use their hooks.
+cannot know that the agent will run it here. An agent that runs things by itself is not held by this: as soon
+as it reports a command that no terminal was made for, it is stopped (`acp_own_runs`).
 
 INVARIANT: the agent cannot answer our questions. It never sees their ids, cannot guess them, and may use none
 that looks like one.
@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver, wording
+from pinfold.integrations.acp_own_runs import OwnRuns
 from pinfold.integrations.acp_terminals import Terminal
 from pinfold.integrations.markdown import verbatim, verbatim_line
 from pinfold.model.decision import Verdict
@@ -78,8 +79,20 @@ class Proxy:
 
     name = "the person at the editor"
 
-    def __init__(self, open_session: Callable[[str, Approver], Session], editor: Send, agent: Send) -> None:
-        self._open, self._editor, self._agent = open_session, editor, agent
+    def __init__(
+        self,
+        open_session: Callable[[str, Approver], Session],
+        editor: Send,
+        agent: Send,
+        stop: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`stop` ends the agent, for the reason that it is given."""
+        self._open, self._editor, self._agent, self._stop = open_session, editor, agent, stop
+        self._own_runs = OwnRuns()
+        self._stopped = ""
+        """Why the agent was stopped: from then on nothing passes."""
+        self._waiting: dict[str, Any] = {}
+        """Requests of the editor that the agent has not answered, by their keys."""
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._sessions: dict[str, Session] = {}
@@ -95,6 +108,14 @@ class Proxy:
 
     def from_editor(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), _table(message.get("params"))
+        if self._stopped:
+            if method is not None and "id" in message:
+                self._editor(_error(message["id"], FAILED, self._stopped, {"kind": "failed"}))
+            return
+        if method is not None and (key := _key(message.get("id"))):
+            self._waiting[key] = message["id"]
+        elif method is None:
+            self._own_runs.answered(message)
         if method is None and str(message.get("id", "")).startswith(OURS):
             self._answered(message)
             return
@@ -125,10 +146,17 @@ class Proxy:
     # From the agent
 
     def from_agent(self, message: dict[str, Any]) -> None:
+        if self._stopped:
+            return
         method = message.get("method")
         if not isinstance(method, str):
+            self._waiting.pop(_key(message.get("id")), None)
             self._editor(self._result(message))
             return
+        if method == "terminal/create":
+            self._own_runs.made(_table(message.get("params")))
+        elif method == "session/request_permission":
+            self._own_runs.asked(message)
         # A request that is an answer as well would be taken for either, by one editor or another.
         message = {key: value for key, value in message.items() if key not in ("result", "error")}
         if str(message.get("id", "")).startswith(OURS):
@@ -141,8 +169,22 @@ class Proxy:
             self._agent({"jsonrpc": "2.0", "id": message.get("id"), "result": outcome})
         elif method == "session/update":
             self._editor(self._shown(message))
+            if ran := self._own_runs.updated(_table(message.get("params"))):
+                self._end(ran)
         else:
             self._editor(message)
+
+    def _end(self, command: str) -> None:
+        """The agent runs commands by itself: whoever waits for it hears why it is stopped."""
+        self._stopped = (
+            f"the agent ran `{visible(command)}` by itself, outside of the sandbox, and was stopped: pinfold"
+            " acp holds agents that use the editor's terminals; for this one, use its hooks (`pinfold"
+            " install`), and start it without pinfold acp"
+        )
+        for number in self._waiting.values():
+            self._editor(_error(number, FAILED, self._stopped, {"kind": "failed"}))
+        self._waiting.clear()
+        self._stop(self._stopped)
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any]:
         number, result = message.get("id"), message.get("result")

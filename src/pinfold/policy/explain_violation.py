@@ -15,7 +15,14 @@ from pinfold.model.locations import Origin
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
-from pinfold.policy.hidden_paths import HiddenBy, hidden_by, hiding_rule, is_hidden_env_file
+from pinfold.policy.hidden_paths import (
+    OF_AGENT,
+    HiddenBy,
+    hidden_by,
+    hiding_rule,
+    is_hidden_env_file,
+    shown_in,
+)
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import (
@@ -75,6 +82,14 @@ def explained(
             why=f"{USED_BY_PINFOLD}, and {NOT_GRANTABLE}",
             grantable=False,
             code=ViolationCode.OBEYED,
+        )
+    if policy and shown_in(violation.path, policy):
+        return replace(
+            violation,
+            command=command,
+            why=f"{OF_AGENT}, and {NOT_GRANTABLE}",
+            grantable=False,
+            code=ViolationCode.NEVER,
         )
     if not violation.answered:
         why = why_protected(violation.rule, violation.why, violation.code, own)

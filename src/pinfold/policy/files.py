@@ -12,7 +12,14 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden_paths import UNTRACKED, hidden_by, hiding_rule, is_hidden_env_file
+from pinfold.policy.hidden_paths import (
+    OF_AGENT,
+    UNTRACKED,
+    hidden_by,
+    hiding_rule,
+    is_hidden_env_file,
+    shown_in,
+)
 from pinfold.policy.operand_paths import absolute, is_own_process, is_ruinous, writable_roots
 from pinfold.policy.reasons import by_setting, needs_person
 from pinfold.policy.shipped_protected import Grantable, protected_by
@@ -40,6 +47,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _process_own(request.path, facts)
         or _hidden(request.path, path, settings, facts)
         or _never(path, facts)
+        or _of_agent(request.path, path, facts)
         or _read_only(settings, facts)
         or _hidden_env_file(request.path, path, settings, facts)
         or _ruins(request, path, facts)
@@ -128,6 +136,17 @@ def _never(path: str, facts: Facts) -> Reason | None:
         return None
     message = f"{path} is protected: {name.why}"
     return Reason(StepCode.PROTECTED, message, Verdict.DENY, rule=name.name, remedy="edit it yourself")
+
+
+def _of_agent(written: str, path: str, facts: Facts) -> Reason | None:
+    """What is shown of an agent's own directory: the agent obeys it, so it is there to be read alone."""
+    for place in (path, normpath(absolute(written, facts))):
+        if directory := shown_in(place, facts.policy):
+            message = f"{place} cannot be written: {OF_AGENT}"
+            return Reason(
+                StepCode.PROTECTED, message, Verdict.DENY, rule=directory, remedy="edit it yourself"
+            )
+    return None
 
 
 def _ruins(request: WriteFile, path: str, facts: Facts) -> Reason | None:

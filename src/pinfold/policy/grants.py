@@ -17,7 +17,7 @@ from pinfold.model.decision import Widening
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden_paths import hidden_by
+from pinfold.policy.hidden_paths import OF_AGENT, hidden_by, shown_in
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.shipped_protected import NOT_GRANTABLE, Grantable, protected_by
 from pinfold.policy.widen import with_approved
@@ -102,6 +102,8 @@ def objection(
     for path in paths:
         if hidden_by(path, context.policy, context.roots):
             return GrantObjection(f"it is hidden, and {NOT_GRANTABLE}")
+        if shown_in(path, context.policy):
+            return GrantObjection(f"{OF_AGENT}, and {NOT_GRANTABLE}")
         if is_covered(path, context.own) or (operation == "chmod" and is_covered_by(context.own, path)):
             return GrantObjection(f"it belongs to pinfold, and {NOT_GRANTABLE}")
         name = protected_by(path, ANYWHERE, ())

@@ -1,6 +1,6 @@
 """Whether a path is hidden from agents, where that rule is written, and what would open it. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from posixpath import basename
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from pinfold.model.locations import Origin
+from pinfold.model.partly_hidden import PartlyHidden, partly_hidden
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.ignore import NAMED, Ignore, IgnoredNames, united
@@ -34,7 +35,15 @@ class _Entries(Struct, frozen=True):
     """A policy's hidden entries, prepared for many lookups."""
 
     paths: frozenset[str]
+    """Directories that are partly hidden are among these."""
     patterns: tuple[str, ...]
+    partly: Mapping[str, list[PartlyHidden]]
+    """By their directories; one that is hidden as a whole is not among them."""
+
+    def hides(self, place: str, path: str) -> bool:
+        """Whether the entry for a place hides a path, which is that place or lies in it."""
+        partly = self.partly.get(place)
+        return place in self.paths and not (partly and all(each.shows(path) for each in partly))
 
 
 def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str | None:
@@ -43,7 +52,7 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
         return "its depth"
     entries = _entries(policy.hidden)
     for place in upwards(path):
-        if place in entries.paths:
+        if entries.hides(place, path):
             return place
     if path in policy.env_files:
         return path
@@ -53,6 +62,15 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
     if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
         return HiddenBy.IGNORE_FILES
     return None
+
+
+def shown_in(path: str, policy: SandboxPolicy) -> str:
+    """The directory that is hidden but for this path and others, which is shown to be read; else empty."""
+    entries = _entries(policy.hidden)
+    if not entries.partly:
+        return ""
+    partly = next((place for place in upwards(path) if place in entries.partly), "")
+    return "" if not partly or entries.hides(partly, path) else partly
 
 
 def is_hidden_env_file(path: str, rule: str | None, policy: SandboxPolicy) -> bool:
@@ -171,10 +189,15 @@ def is_pattern(entry: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _entries(hidden: tuple[str, ...]) -> _Entries:
-    plain = frozenset(
-        entry for entry in hidden if not is_pattern(entry) and not any(c in entry for c in "*?[")
-    )
-    return _Entries(plain, tuple(entry for entry in hidden if entry not in plain))
+    partly = {entry: found for entry in hidden if (found := partly_hidden(entry))}
+    rest = [entry for entry in hidden if entry not in partly]
+    plain = frozenset(entry for entry in rest if not is_pattern(entry) and not any(c in entry for c in "*?["))
+    by_directory: dict[str, list[PartlyHidden]] = {}
+    for each in partly.values():
+        if each.directory not in plain:
+            by_directory.setdefault(each.directory, []).append(each)
+    patterns = tuple(entry for entry in rest if entry not in plain)
+    return _Entries(plain.union(by_directory), patterns, by_directory)
 
 
 @lru_cache(maxsize=16)
@@ -191,6 +214,7 @@ SECRETS = "pinfold's list of secrets"
 PINFOLD = "pinfold"
 """The name of the directories that pinfold keeps, which nothing opens."""
 UNLISTABLE = "a directory that cannot be listed, so its ignore files are unknown"
+OF_AGENT = "it belongs to an agent, and is there to be read"
 HIDE_KEY = "filesystem.hide"
 ENV_FILES = "filesystem.env_files"
 UNTRACKED = "git does not track it, and it may hold keys and passwords"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from pinfold.model.escape_text import quoted, visible
+from pinfold.model.partly_hidden import partly_hidden
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.network_scope import lent_ports
@@ -74,7 +75,14 @@ def _files(policy: SandboxPolicy, roots: Sequence[str]) -> Iterator[str]:
         yield f"You may read these, which are usually hidden: {_listed(policy.additional_readonly_paths)}."
     hidden = [entry for entry in policy.hidden if entry not in policy.additional_readonly_paths]
     if hidden:
-        yield f"Secrets are hidden from your commands: {_listed(hidden)}."
+        partly = {entry: found.directory for entry in hidden if (found := partly_hidden(entry))}
+        listed = tuple(dict.fromkeys(partly.get(entry, entry) for entry in hidden))
+        yield f"Secrets are hidden from your commands: {_listed(listed)}."
+        if partly:
+            yield (
+                "Of an agent's own directory, you may read instructions, skills, plugins, plans, memory and"
+                " kept outputs."
+            )
     if policy.ignore_mapping:
         yield "Files that the project's ignore files name are hidden from your commands."
 

@@ -28,12 +28,14 @@ from pinfold.sandbox.linux.protocol.operations import (
     Landlock,
     LandlockRule,
     Limit,
+    Link,
     NoteReads,
     Operation,
     Pin,
     Point,
     Protect,
     ReadOnlyRoot,
+    Reveal,
     Seal,
     Seccomp,
     Show,
@@ -66,6 +68,17 @@ class ExistingPath(Struct, frozen=True):
     kind: Kind = "directory"
 
 
+class ShownPath(Struct, frozen=True):
+    """A path in a hidden directory, no link followed on the way to it."""
+
+    directory: str
+    """The hidden one."""
+    path: str
+    kind: Kind
+    target: str = ""
+    """Where it leads, if it is a link."""
+
+
 class ExistingPaths(Struct, frozen=True):
     """What the file system has of what a policy names. Every path is absolute, real, and exists."""
 
@@ -78,6 +91,8 @@ class ExistingPaths(Struct, frozen=True):
     """Where ssh agents listen, by what the user's environment and running programs say."""
     protected: tuple[ExistingPath, ...] = ()
     hidden: tuple[ExistingPath, ...] = ()
+    shown: tuple["ShownPath", ...] = ()
+    """What is to be seen in hidden directories, which are hidden otherwise."""
     placed: tuple[str, ...] = ()
     """Paths that only their place hides or protects."""
     links: tuple[str, ...] = ()
@@ -122,7 +137,7 @@ def plan_pen(
             *_machine(places, tmp),
             *_binds(places, granted),
             *_inside(policy, places, granted),
-            *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
+            *_hidden(places),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
             *_limits(policy),
@@ -287,6 +302,24 @@ def _git_directory(place: ExistingPath) -> ExistingPath:
     if not git or place.path == f"{head}/.git":
         return place
     return ExistingPath(f"{head}/.git", "directory")
+
+
+def _hidden(places: ExistingPaths) -> Iterator[Operation]:
+    """Parents first: what is shown in a hidden directory may hold something that is hidden."""
+    paths = {place.path for place in places.hidden}
+    for place in _sorted(places.hidden):
+        shown = [each for each in places.shown if each.directory == place.path]
+        if not shown or _within(place.path, paths):
+            yield Hide(place.path, place.kind)
+            continue
+        yield Cover(place.path)
+        for each in sorted(shown, key=lambda each: each.path):
+            if each.target:
+                yield Link(each.path, each.target)
+            else:
+                yield Point(each.path, each.kind)
+                yield Reveal(each.path)
+        yield Seal(place.path)
 
 
 def _limits(policy: SandboxPolicy) -> Iterator[Limit]:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 
 from pinfold.model.errors import SandboxUnavailable
+from pinfold.model.outer_sandbox import with_outer_sandbox
 
 EVERY_ID = 4294967295
 NO_FENCE = f"pinfold has no sandbox for {sys.platform} yet"
@@ -71,11 +72,12 @@ def sandbox_trouble() -> str:
     """
     if sys.platform != "linux":
         return NO_FENCE
+    trouble = ""
     if _lines("/proc/sys/user/max_user_namespaces") == ["0"]:
-        return "user namespaces are switched off (user.max_user_namespaces is 0)"
-    if os.geteuid() != 0 and _lines("/proc/sys/kernel/unprivileged_userns_clone") == ["0"]:
-        return "user namespaces are root's alone (kernel.unprivileged_userns_clone is 0)"
-    return ""
+        trouble = "user namespaces are switched off (user.max_user_namespaces is 0)"
+    elif os.geteuid() != 0 and _lines("/proc/sys/kernel/unprivileged_userns_clone") == ["0"]:
+        trouble = "user namespaces are root's alone (kernel.unprivileged_userns_clone is 0)"
+    return with_outer_sandbox(trouble, os.environ) if trouble else ""
 
 
 def _is_filtered() -> bool:

@@ -134,6 +134,17 @@ class AsyncSession:
         """As `Session.check_path`."""
         return await self._on_thread(self.session.check_path, path, write=write)
 
+    async def permit_tool(
+        self,
+        tool: str,
+        *,
+        reads: Sequence[str | os.PathLike[str]] = (),
+        writes: Sequence[str | os.PathLike[str]] = (),
+        deletes: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        """As `Session.permit_tool`."""
+        await self._on_thread(self.session.permit_tool, tool, reads=reads, writes=writes, deletes=deletes)
+
     async def add_project(self, path: str | os.PathLike[str]) -> None:
         """As `Session.add_project`."""
         await self._on_thread(self.session.add_project, path)

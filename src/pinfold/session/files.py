@@ -43,6 +43,10 @@ class SessionFiles:
                 self._places = places
             return self._tools
 
+    def permit(self, tool: str, access: Access, path: str) -> None:
+        """For a tool that uses the file by itself; raises `FileRefused`."""
+        self._permit(tool, access, os.path.join(self._start(), path))
+
     def close(self) -> None:
         self._ground.close()
 

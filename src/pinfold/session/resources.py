@@ -16,13 +16,14 @@ import os
 import threading
 from _thread import allocate_lock
 from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.model.context import Context
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.outer_sandbox import outer_sandbox, with_outer_sandbox
 from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from pinfold.session.journal import Ledger
 
 CLOSED = "the session is closed; open another"
+FilePaths = Sequence[str | os.PathLike[str]]
 IDLE = 300.0
 """Seconds after which a pen without a command is given up; the next command of its policy gets another."""
 
@@ -130,7 +132,7 @@ class Fences:
                 except SandboxUnavailable:
                     raise
                 except ConfinementError as error:
-                    raise SandboxUnavailable(str(error)) from None
+                    raise SandboxUnavailable(with_outer_sandbox(str(error), os.environ)) from None
             return self._pens
 
     def _changed(self, policy: SandboxPolicy, found: Found) -> None:
@@ -283,7 +285,7 @@ class Resources:
         if self.is_closed:
             raise ConfinementError(CLOSED)
         if self._is_penned and self.judge.is_inside_sandbox:
-            raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
+            raise SandboxUnavailable(outer_sandbox({"PINFOLD_PEN": "1"}))
         if os.getpid() != self._owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
@@ -357,13 +359,25 @@ class Resources:
 
     @property
     def files(self) -> "FileTools":
+        return self._session_files().tools()
+
+    def permit_tool(self, tool: str, reads: FilePaths, writes: FilePaths, deletes: FilePaths) -> None:
+        from pinfold.files import Access
+
+        for access, paths in ((Access.READ, reads), (Access.WRITE, writes), (Access.DELETE, deletes)):
+            if isinstance(paths, str | bytes | os.PathLike):
+                raise TypeError(f"paths must be a list, got {paths!r}")
+            for path in paths:
+                self._session_files().permit(tool, access, os.fspath(path))
+
+    def _session_files(self) -> "SessionFiles":
         self.require_open()
         with self._lock:
             if self._files is None:
                 from pinfold.session.files import SessionFiles
 
                 self._files = SessionFiles(self)
-        return self._files.tools()
+            return self._files
 
     @property
     def ledger(self) -> "Ledger":

@@ -253,6 +253,18 @@ class Session:
         named = os.fspath(path)
         return self.check(WriteFile(named) if write else ReadFile(named))
 
+    def permit_tool(
+        self,
+        tool: str,
+        *,
+        reads: Sequence[str | os.PathLike[str]] = (),
+        writes: Sequence[str | os.PathLike[str]] = (),
+        deletes: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        """For a tool of the caller's own: decides on the files that it will use, asks if need be, and writes
+        each into the journal. Raises `FileRefused` for the first that it may not use."""
+        self._resources.permit_tool(tool, reads, writes, deletes)
+
     @property
     def files(self) -> "FileTools":
         """The file tools: read, write, replace and so on, over the session's projects."""

@@ -205,6 +205,36 @@ SECRETS = (
     ("~/.config/pinfold", "pinfold's own settings"),
     ("~/.local/state/pinfold", "pinfold's approvals and journal"),
 )
+
+# What agents need of their own directories, which commands may read though the rest is hidden: instructions,
+# skills, plugins, plans, memory and kept outputs; of outputs those of the conversation's projects alone.
+NEEDED = {
+    "~/.claude": (
+        "CLAUDE.md", "rules", "skills", "agents", "commands", "output-styles", "plugins/cache",
+        "plugins/marketplaces", "plans", "agent-memory", "projects/*/memory",
+        "projects/{path}*/*/tool-results",
+    ),
+    "~/.codex": (
+        "AGENTS.md", "AGENTS.override.md", "rules", "skills", "prompts", "plugins/cache", "memories",
+        "generated_images",
+    ),
+    "~/.gemini": (
+        "GEMINI.md", "skills", "agents", "commands", "tmp/*/memory", "tmp/*/plans", "tmp/*/*/plans",
+        "tmp/{name}*/tool-outputs",
+    ),
+}
+# Variables that name another place for one of these directories, or for what it lies in.
+MOVED = {
+    "CLAUDE_CONFIG_DIR": ("", "~/.claude"),
+    "CODEX_HOME": ("", "~/.codex"),
+    "GEMINI_CLI_HOME": (".gemini", "~/.gemini"),
+}
+# Where in them each agent's own file tools may write, after the agent's own rules: its plans and memory.
+WRITTEN_BY = {
+    "claude-code": ("~/.claude", ("plans", "agent-memory", "projects/*/memory")),
+    "codex": ("~/.codex", ("memories",)),
+    "gemini": ("~/.gemini", ("tmp/*/memory", "tmp/*/plans", "tmp/*/*/plans")),
+}
 # fmt: on
 
 

@@ -5,15 +5,17 @@ root, a relative restriction holds in every root. It asks no disk, so links are 
 may be named by the variable that tells programs of it, `$SSH_AUTH_SOCK`: its path differs with each login.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import isabs, join, normpath
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from pinfold.model.partly_hidden import hidden_except
 from pinfold.model.policy import TEMPORARY, Cap, NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
-from pinfold.settings.defaults import SECRETS
+from pinfold.settings.defaults import MOVED, NEEDED, SECRETS
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -25,7 +27,7 @@ def policy_of(
     shared = TEMPORARY if files.tmp is TmpAccess.SHARED else ()
     write = _granted((*files.write, *shared), roots, home)
     read = _granted(files.read, roots, home)
-    hidden = (*_named(files.hide, roots, home), *secrets({*write, *read}, home))
+    hidden = (*_named(files.hide, roots, home), *secrets({*write, *read}, home, roots, environ))
     return SandboxPolicy(
         type=settings.sandbox.policy,
         network_access=network.access is NetworkAccess.ALL,
@@ -110,13 +112,51 @@ def _named(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, 
     return tuple(dict.fromkeys(found))
 
 
-def secrets(reopened: set[str], home: str) -> list[str]:
+def secrets(
+    reopened: set[str], home: str, roots: Sequence[str] = (), environ: Mapping[str, str] = NO_VARIABLES
+) -> list[str]:
     """The shipped secrets, less those that a grant names.
 
     A grant of a secret's own path opens it with all that is in it. A grant of something above
     (`~/.config`) does not: a person who writes that rarely thinks of the browser profiles below. A grant of
     something inside a secret leaves the rest of it hidden.
+
+    What agents need of their own directories is shown in them, of kept outputs only those of these roots.
     """
-    paths = [expand(path, home, home) for path, _ in SECRETS]
+    needed = {expand(path, home, home): shown for path, shown in NEEDED.items()}
+    needed |= _moved(home, roots, environ)
+    paths = dict.fromkeys((*(expand(path, home, home) for path, _ in SECRETS), *needed))
     opened = [path + "/" for path in paths if path in reopened]
-    return [path for path in paths if path not in reopened and not path.startswith(tuple(opened))]
+    closed = [path for path in paths if path not in reopened and not path.startswith(tuple(opened))]
+    return [hidden_except(path, _shown(needed[path], roots)) if path in needed else path for path in closed]
+
+
+def _moved(home: str, roots: Sequence[str], environ: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """The directories that variables name in place of those in the home, unless work is done in one."""
+    found = {}
+    for variable, (below, path) in MOVED.items():
+        place = normpath(join(environ.get(variable, ""), below))
+        if isabs(place) and not any(f"{each}/".startswith(f"{place}/") for each in (home, *roots)):
+            found[place] = NEEDED[path]
+    return found
+
+
+def _shown(patterns: Iterable[str], roots: Sequence[str]) -> Iterator[str]:
+    """Each pattern, once for each root, with the names that agents call it by."""
+    for pattern in patterns:
+        if "{" in pattern:
+            yield from dict.fromkeys(
+                pattern.format(path=_by_path(root), name=_by_name(root)) for root in roots
+            )
+        else:
+            yield pattern
+
+
+def _by_path(root: str) -> str:
+    """A project in Claude Code's words; they are longer where it works in a directory below."""
+    return re.sub("[^a-zA-Z0-9]", "-", root)[:200]
+
+
+def _by_name(root: str) -> str:
+    """A project in Gemini CLI's words, which adds a number to the second of a name."""
+    return re.sub("[^a-z0-9]+", "-", root.rpartition("/")[2].lower()).strip("-") or "project"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from pinfold.model.context import Context
 from pinfold.model.home import expanded, home_of
+from pinfold.model.partly_hidden import partly_hidden
 from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.model.symlinks import real_path
@@ -296,8 +297,10 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
         place = os.path.join(resolved(directory), name)
         return real_path(place) if os.path.islink(place) else place
 
-    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
-    return tuple(dict.fromkeys((*entries, *map(target, paths))))
+    partly = {entry: found for entry in entries if (found := partly_hidden(entry))}
+    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry and entry not in partly)
+    led = (entry.replace(found.directory, target(found.directory), 1) for entry, found in partly.items())
+    return tuple(dict.fromkeys((*entries, *map(target, paths), *led)))
 
 
 def _own_directory(file: str) -> tuple[str, ...]:

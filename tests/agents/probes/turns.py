@@ -6,10 +6,12 @@ it tells nobody.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +64,17 @@ def turns(agent: str, *lines: str, **more: str) -> list[str]:
     return uses(agent, *(Call(tool, {key: line}) for line in lines), **more)
 
 
-def use(agent: str, tool: str, **given: Any) -> str:
-    return uses(agent, Call(tool, given))[0]
+def use(agent: str, tool: str, *, words: Sequence[str] = (), **given: Any) -> str:
+    return uses(agent, Call(tool, given), words=words)[0]
 
 
-def uses(agent: str, *calls: Call, **more: str) -> list[str]:
-    """What the model is told of each of these calls, in one conversation."""
+def uses(agent: str, *calls: Call, words: Sequence[str] = (), **more: str) -> list[str]:
+    """What the model is told of each of these calls, in one conversation; `words` are for the agent."""
     model = Model(*([each] for each in calls))
     try:
-        words, started = started_by(agent, model.address)
+        own_words, started = started_by(agent, model.address)
         done = subprocess.run(
-            [PROGRAMS[agent], *words],
+            [PROGRAMS[agent], *own_words, *words],
             env=environ(**started, **more),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -188,6 +190,27 @@ def what_was_denied_is_told_and_how_to_ask(agent: str) -> None:
     assert "pinfold: refused open" in told, told
 
 
+def a_hook_that_cannot_start_is_a_no(agent: str) -> None:
+    from pinfold.integrations.install.agents import MARK, target_of
+
+    file = Path(target_of(agent, os.environ).file)
+    whole = file.read_text()
+    for old, new in ((MARK, f"gone/{MARK}"), (" -I -S ", " -I -S -c 'raise SystemExit(1)' ")):
+        assert old in whole
+        file.write_text(whole.replace(old, new))
+        told = turn(agent, "echo ran=$((6*7)); touch ran")
+        assert not Path("ran").exists() and "ran=42" not in told, told
+
+
+def what_an_agent_needs_is_seen(agent: str) -> None:
+    directory = Path.home() / {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}[agent]
+    for path, text in (("skills/pdf/SKILL.md", "a skill\n"), ("oauth.json", "SECRET\n")):
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text)
+    told = turn(agent, f"cat {directory}/skills/pdf/SKILL.md; cat {directory}/oauth.json; ls -A {directory}")
+    assert "a skill" in told and "SECRET" not in told and "settings.json" not in told, told
+
+
 # Of Claude Code
 
 
@@ -215,7 +238,53 @@ def files_are_judged_too(agent: str) -> None:
     assert not Path(".vscode").exists()
 
 
+def memory_is_written(agent: str) -> None:
+    """Claude Code asks for other files of its own, and here nobody could say yes."""
+    own = Path.home() / ".claude"
+    memory = own / "projects" / re.sub("[^a-zA-Z0-9]", "-", os.getcwd()) / "memory/MEMORY.md"
+    told = use(agent, "Write", file_path=str(memory), content="remembered\n")
+    assert memory.exists() and memory.read_text() == "remembered\n", told
+    for other in (own / "settings.local.json", own / "skills/x/SKILL.md"):
+        told = use(agent, "Write", file_path=str(other), content="{}")
+        assert "pinfold" in told and not other.exists(), told
+
+
+def a_plan_reads_unasked(agent: str) -> None:
+    """Started without a terminal, it would take a question for a no."""
+    Path("seen.txt").write_text("read unasked\n")
+    words = ["--permission-mode", "plan"]
+    assert "read unasked" in use(agent, "Bash", words=words, command="cat seen.txt | sort")
+    use(agent, "Bash", words=words, command="touch made")
+    assert not Path("made").exists()
+
+
+# Of Codex
+
+
+def a_patch_in_a_shell_line_is_judged_as_one(agent: str) -> None:
+    Path("sub").mkdir()
+
+    patch = "*** Begin Patch\n*** Add File: {}\n+made by a patch\n*** End Patch"
+    for number, head in enumerate(
+        ("apply_patch <<'EOF'", "apply_patch <<EOF", "cd sub && apply_patch <<'EOF'")
+    ):
+        told = turn(agent, f"{head}\n{patch.format(f'made{number}')}\nEOF")
+        made = Path("sub" if "cd" in head else ".") / f"made{number}"
+        assert made.exists() and made.read_text() == "made by a patch\n", told
+    for path in (".git/hooks/pre-commit", ".vscode/tasks.json", "../outside", "~/.bashrc"):
+        for head in ("apply_patch <<'EOF'", "cd sub && apply_patch <<'EOF'"):
+            where = path if "cd" not in head else f"../{path}"
+            told = turn(agent, f"{head}\n{patch.format(where)}\nEOF")
+            assert "pinfold" in told and not Path(path).exists(), (path, told)
+    # What is more than a patch is a line like any other.
+    more = "echo pen=$PINFOLD_PEN; touch ~/outside"
+    told = turn(agent, f"apply_patch <<'EOF'\n{patch.format('made3')}\nEOF\n{more}")
+    assert "pen=1" in told and not (Path.home() / "outside").exists(), told
+
+
 EVERYWHERE = (
+    "a_hook_that_cannot_start_is_a_no",
+    "what_an_agent_needs_is_seen",
     "a_command_runs_in_a_pen",
     "what_is_denied_is_not_run",
     "what_nobody_is_asked_about_is_not_run",
@@ -223,7 +292,16 @@ EVERYWHERE = (
     "a_conversation_has_one_warm_session",
     "what_was_denied_is_told_and_how_to_ask",
 )
-OF_CLAUDE = ("other_hooks_do_not_undo_it", "files_are_judged_too")
+OF = {
+    "claude-code": (
+        "other_hooks_do_not_undo_it",
+        "files_are_judged_too",
+        "memory_is_written",
+        "a_plan_reads_unasked",
+    ),
+    "codex": ("a_patch_in_a_shell_line_is_judged_as_one",),
+}
+"""What holds of one agent alone."""
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.install.agents import MARK
+from pinfold.integrations.install.agents import GUARD, MARK
 from pinfold.integrations.install.health import probe_hooks
+from pinfold.model.escape_text import quoted
 from tests.integrations.own_home import pinfold
 
 FILES = {
@@ -125,7 +127,8 @@ def test_fail_closed_switches_are_set(tmp_path: Path) -> None:
     assert claude["hooks"]["PreToolUse"][0]["hooks"][0]["onFailure"] == "block"
     cursor = json.loads((tmp_path / FILES["cursor"][0]).read_text())
     assert cursor["version"] == 1
-    assert all(entry["failClosed"] for entries in cursor["hooks"].values() for entry in entries)
+    judged = {event: entries for event, entries in cursor["hooks"].items() if event != "sessionStart"}
+    assert all(entry["failClosed"] for entries in judged.values() for entry in entries)
 
 
 def test_a_slash_command_of_theirs_is_left_alone(tmp_path: Path) -> None:
@@ -169,7 +172,8 @@ def test_the_doctor_tells_of_hooks_whose_pinfold_is_gone(agent: str, tmp_path: P
     assert not list(probe_hooks(environ))
     pinfold("install", agent, home=tmp_path)
     (found,) = probe_hooks(environ)
-    assert found.state == "ready" and found.name == f"{agent} hooks"
+    assert found.name == f"{agent} hooks"
+    assert found.state == ("not" if agent == "codex" else "ready"), found  # nobody has trusted Codex's
     file = tmp_path / FILES[agent][0]
     file.write_text(file.read_text().replace(f"/src/{MARK}", f"/gone/src/{MARK}"))
     (found,) = probe_hooks(environ)
@@ -178,6 +182,44 @@ def test_the_doctor_tells_of_hooks_whose_pinfold_is_gone(agent: str, tmp_path: P
     file.write_text(file.read_text()[:-5])
     (found,) = probe_hooks(environ)
     assert found.state == "not" and "is not JSON" in found.detail
+
+
+def test_a_hook_that_fails_is_a_no_for_a_shell(tmp_path: Path) -> None:
+    """Whatever it ends with, and in whichever shell the agent runs it."""
+    program = tmp_path / "hook"
+    for code, said in ((0, ""), (1, "said"), (2, "said"), (2, ""), (7, ""), (139, ""), (None, "")):
+        if code is None:
+            program.unlink()
+        else:
+            program.write_text(
+                f"#!/bin/sh\n[ {code} = 139 ] && kill -9 $$\nprintf '{said}' >&2\nexit {code}\n"
+            )
+            program.chmod(0o755)
+        line = " ".join(map(quoted, ("/bin/sh", "-c", GUARD, "pinfold", str(program))))
+        for shell in filter(None, map(shutil.which, ("sh", "bash", "zsh", "fish"))):
+            done = subprocess.run([shell, "-c", line], capture_output=True, text=True)
+            assert done.returncode == (2 if code != 0 else 0), (code, shell)
+            assert done.stderr.startswith(said)
+            if code not in (0, 2):
+                assert "pinfold: the hook failed, which counts as no" in done.stderr
+
+
+def test_the_doctor_tells_of_hooks_without_a_guard(tmp_path: Path) -> None:
+    """As an earlier pinfold wrote them; they are replaced, and removed."""
+    environ = {"HOME": str(tmp_path)}
+    for agent in ("gemini", "cursor", "claude-code"):
+        pinfold("install", agent, home=tmp_path)
+        file = tmp_path / FILES[agent][0]
+        text = file.read_text().replace(f"/bin/sh -c {json.dumps(quoted(GUARD))[1:-1]} pinfold ", "")
+        assert "/bin/sh" not in text
+        file.write_text(text)
+        report = next(each for each in probe_hooks(environ) if each.name == f"{agent} hooks")
+        assert report.state == "not" and "a call passes if they cannot start" in report.detail
+        pinfold("uninstall", agent, home=tmp_path)
+        assert not file.exists() or MARK not in file.read_text()
+        file.write_text(text)
+        assert pinfold("install", agent, home=tmp_path).returncode == 0
+        assert "/bin/sh" in file.read_text()
 
 
 def test_the_doctor_tells_of_hooks_that_an_earlier_pinfold_left(tmp_path: Path) -> None:

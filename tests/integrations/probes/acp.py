@@ -27,12 +27,15 @@ class Desk:
         self.to_agent: list[Message] = []
         self.came = threading.Condition()
         self.number = 0
+        self.stopped: list[str] = []
+        """Why the agent was."""
         self.proxy = Proxy(
             lambda directory, person: pinfold.Session(
                 [directory], settings=settings or {}, approvers=[person]
             ),
             self._editor,
             self._agent,
+            self.stopped.append,
         )
         OPEN.append(self.proxy)
         self.proxy.from_editor(
@@ -325,6 +328,86 @@ def an_agent_that_ends_badly_is_told_of() -> None:
             assert process.stderr.read() == (f"pinfold: the agent exited {how}\n" if how else "")
 
 
+def reported(desk: Desk, call: str, **update: Any) -> None:
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": call, "kind": "execute", **update}
+    params = {"sessionId": "s", "update": update}
+    desk.proxy.from_agent({"jsonrpc": "2.0", "method": "session/update", "params": params})
+
+
+def an_agent_that_runs_things_by_itself_is_stopped() -> None:
+    for told in ({"rawInput": {"command": ["npm", "test"]}}, {"rawInput": {"command": "npm test"}}, {}):
+        desk = Desk()
+        desk.proxy.from_editor({"jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": {}})
+        reported(desk, "c", sessionUpdate="tool_call", status="pending", title="npm test", **told)
+        # One that it only shows is none of the editor's.
+        reported(desk, "c", status="in_progress", content=[{"type": "terminal", "terminalId": "own"}])
+        assert not desk.stopped
+        reported(desk, "c", status="completed")
+        (why,) = desk.stopped
+        assert "ran `npm test` by itself" in why
+        assert desk.to_editor[-1]["id"] == 7 and desk.to_editor[-1]["error"]["message"] == why
+        passed = len(desk.to_editor), len(desk.to_agent)
+        reported(desk, "d", sessionUpdate="tool_call", status="completed")
+        desk.proxy.from_editor({"jsonrpc": "2.0", "method": "session/cancel", "params": {}})
+        assert (len(desk.to_editor), len(desk.to_agent)) == passed
+        desk.proxy.from_editor({"jsonrpc": "2.0", "id": 8, "method": "session/prompt", "params": {}})
+        assert desk.to_editor[-1]["id"] == 8 and "error" in desk.to_editor[-1]
+
+
+def an_agent_that_runs_nothing_by_itself_goes_on() -> None:
+    desk = Desk({"commands": {"deny": ["git push"]}}, "no")
+    reported(desk, "a", sessionUpdate="tool_call", status="pending", rawInput={"command": "true"})
+    name = desk.ask("terminal/create", command="true")["result"]["terminalId"]
+    desk.ask("terminal/wait_for_exit", terminalId=name)
+    reported(desk, "a", status="completed")
+    # A terminal may be made before the call is announced, and refused.
+    assert "error" in desk.ask("terminal/create", command="git push")
+    reported(desk, "b", sessionUpdate="tool_call", status="completed", rawInput={"command": "git push"})
+    # It looks after an earlier command, fails, or does something else.
+    reported(desk, "c", sessionUpdate="tool_call", status="completed", rawInput={"bash_id": "1"})
+    reported(desk, "d", sessionUpdate="tool_call", status="failed", rawInput={"command": "true"})
+    reported(desk, "e", sessionUpdate="tool_call", status="completed", kind="read")
+    # A person has rejected it.
+    options = [{"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]
+    call = {"toolCallId": "f", "kind": "execute", "rawInput": {"command": "true"}}
+    for number, chosen in enumerate(("n", "y")):
+        params = {"sessionId": "s", "toolCall": {**call, "toolCallId": chosen}, "options": options}
+        asked = {"jsonrpc": "2.0", "id": f"p{number}", "method": "session/request_permission"}
+        desk.proxy.from_agent({**asked, "params": params})
+        outcome = {"outcome": {"outcome": "selected", "optionId": chosen}}
+        desk.proxy.from_editor({"jsonrpc": "2.0", "id": f"p{number}", "result": outcome})
+    reported(desk, "n", status="completed")
+    assert not desk.stopped
+    # A yes of the editor's person is none to run it outside of the sandbox.
+    reported(desk, "y", status="completed")
+    assert desk.stopped
+
+
+OWN_RUNS = r"""
+import json, sys, time
+def send(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    said = json.loads(line)
+    update = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "ls", "kind": "execute"}
+    send(method="session/update", params={"sessionId": "s", "update": {**update, "status": "completed"}})
+"""
+
+
+def the_program_ends_with_an_agent_that_runs_things_by_itself() -> None:
+    words = [sys.executable, "-m", "pinfold", "acp", "--", sys.executable, "-c", OWN_RUNS]
+    given = {"jsonrpc": "2.0", "id": 5, "method": "session/prompt", "params": {"sessionId": "s"}}
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(json.encode(given) + b"\n")
+        process.stdin.flush()
+        assert process.wait(30) == 125
+        heard = [json.decode(line) for line in process.stdout]
+        assert heard[-1]["id"] == 5 and "ran `ls` by itself" in heard[-1]["error"]["message"]
+        assert b"pinfold: the agent ran `ls` by itself" in process.stderr.read()
+
+
 AGENT = r"""
 import json, sys
 def send(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -390,7 +473,7 @@ def _hear(process: "subprocess.Popen[bytes]") -> Message:
     return heard
 
 
-EDITING: list[str] = probes_of(globals(), "golden")
+EDITING: list[str] = probes_of(globals(), "golden", "reported")
 
 if __name__ == "__main__":
     run(globals())

@@ -426,6 +426,36 @@ def a_file_is_judged_by_its_path() -> None:
         assert session.check_path("/etc/passwd", write=True).verdict != "allow"
 
 
+def a_tool_of_the_hosts_own_passes_the_same_check() -> None:
+    """It declares what it reads and writes, and does it by itself."""
+    asked: list[str] = []
+
+    def person(question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        asked.append(question.command)
+        return pinfold.Answer.ONCE if question.path.endswith("yes.md") else pinfold.Answer.NO
+
+    with opened(approvers=[person]) as session:
+        session.permit_tool("remember", reads=["notes.md"], writes=[os.path.abspath("notes.md")])
+        assert not asked
+        elsewhere = os.path.expanduser("~/yes.md")
+        session.permit_tool("remember", writes=[elsewhere])
+        assert asked == [f"remember {elsewhere}"]
+        for reads, writes in (
+            ([os.path.expanduser("~/.ssh/id_rsa")], []),
+            ([], [os.path.expanduser("~/no.md")]),
+            ([], [".git/hooks/pre-commit"]),
+            ([], [os.path.expanduser("~/.claude/skills/x/SKILL.md")]),
+            (["ok.md"], ["ok.md", ".vscode/tasks.json"]),
+        ):
+            try:
+                session.permit_tool("remember", reads=reads, writes=writes)
+                raise AssertionError(reads, writes)
+            except pinfold.FileRefused:
+                pass
+    written = {str(entry.data.get("path")) for entry in journal() if "remember" in str(entry.data)}
+    assert written >= {os.path.abspath("notes.md"), elsewhere}, written
+
+
 def without_user_namespaces() -> None:
     """This process, and all it starts, in a user namespace that allows no further one."""
     uid, gid = os.geteuid(), os.getegid()

@@ -71,7 +71,7 @@ def _with_requests(call: HookCall, payload: Payload) -> HookCall:
 
 def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == START:
-        return _specific({"additionalContext": outcome.context}, START) if outcome.context else HookReply()
+        return _began(outcome)
     if call.event == REQUEST:
         return _request_answered(outcome)
     if call.event != PRE or outcome.opinion is Opinion.NONE:
@@ -83,6 +83,18 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if outcome.command is not None:
         said["updatedInput"] = changed(call, outcome.command)
     return _specific(said, PRE)
+
+
+def _began(outcome: HookOutcome) -> HookReply:
+    """The model is told the context, and the person, in so many words, what is wrong."""
+    if not outcome.context:
+        return HookReply()
+    said: dict[str, object] = {
+        "hookSpecificOutput": {"hookEventName": START, "additionalContext": outcome.context}
+    }
+    if outcome.message:
+        said["systemMessage"] = reason(outcome)
+    return HookReply(json.encode(said))
 
 
 def reason(outcome: HookOutcome) -> str:

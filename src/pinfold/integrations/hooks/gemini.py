@@ -63,7 +63,8 @@ def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
 
 def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event == START and outcome.context:
-        return HookReply(json.encode({"hookSpecificOutput": {"additionalContext": outcome.context}}))
+        more = {"systemMessage": reason(outcome)} if outcome.message else {}
+        return HookReply(json.encode({"hookSpecificOutput": {"additionalContext": outcome.context}, **more}))
     if call.event != BEFORE or outcome.opinion is Opinion.NONE:
         return HookReply(b"{}")
     said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}

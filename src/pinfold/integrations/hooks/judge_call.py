@@ -18,7 +18,7 @@ from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.model.request import CallTool, Request, RunCommand
+from pinfold.model.request import CallTool, Request, RunCommand, WriteFile
 from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
@@ -125,6 +125,11 @@ def _judged(call: HookCall, request: Request, judge: Judge, environ: Mapping[str
         return _command(call, request, judge, environ)
     decision = judge.check(request)
     if decision.verdict is Verdict.DENY:
+        if isinstance(request, WriteFile) and decision.reasons[0].step is StepCode.PROTECTED:
+            from pinfold.integrations.hooks.own_files import is_own_file
+
+            if is_own_file(call.agent, request, judge):
+                return NOTHING
         _write_down(call, request, decision, judge, environ)
     return _other(call, request, decision)
 
@@ -192,8 +197,9 @@ def _command(
         if question:
             return HookOutcome(Opinion.ASK, question, line)
     if decision.verdict is Verdict.ALLOW:
-        # A plan is looked at by its person, command by command, unless it cannot be.
-        opinion = Opinion.ASK if call.mode is Mode.PLAN and call.can_ask else Opinion.ALLOW
+        # While planning, the person sees each command that may do more than read, unless nobody can be asked.
+        is_seen = call.mode is Mode.PLAN and call.can_ask and not _only_reads(decision, judge)
+        opinion = Opinion.ASK if is_seen else Opinion.ALLOW
         return HookOutcome(opinion, told(decision), line)
     from pinfold.integrations.hooks.approval_tickets import leave, withdraw
 
@@ -209,6 +215,15 @@ def _command(
         return HookOutcome(Opinion.DENY, f"no question can show it: {why}")
     leave(call, agent, wanted.command, start, decision, environ)
     return HookOutcome(Opinion.ASK, message, line)
+
+
+def _only_reads(decision: Decision, judge: Judge) -> bool:
+    """Whether a line that is allowed runs in the sandbox and consists of programs that are known to read."""
+    safe = {rule.text for rule in judge.source.settings.commands.safe}
+    return decision.sandboxed and all(
+        reason.step is StepCode.COVERED and (not reason.rule or reason.rule in safe)
+        for reason in decision.reasons
+    )
 
 
 def _write_down(
@@ -260,6 +275,7 @@ def told(decision: Decision) -> str:
 
 
 def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
+    from pinfold.integrations.install.health import probe_agent
     from pinfold.policy.prompt_text import AgentInterface, summarize
     from pinfold.session.judge import Judge, Talk
     from pinfold.settings.sources import find_project
@@ -277,7 +293,14 @@ def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
             require_pen_or_way_out(roots, judge.source.settings)
         except ConfinementError as error:
             return HookOutcome(Opinion.NONE, context=f"No command can be run here: {error}.")
+    report = probe_agent(call.agent, environ, tuple(dict.fromkeys((cwd, *roots))))
+    trouble = "" if report is None or report.state == "ready" else f"{report.name}: {report.detail}"
+    if trouble and report and report.fix:
+        trouble += f"; to fix it: {report.fix}"
     policy = told(judge.source.policy, roots)
     is_kept = bool(call.conversation) and has_service(environ)
     interface = AgentInterface.HOOK if is_kept else AgentInterface.LINE
-    return HookOutcome(Opinion.NONE, context=summarize(policy, judge.source.settings, roots, interface))
+    context = summarize(policy, judge.source.settings, roots, interface)
+    if trouble:
+        context += f"\n\nTell the person, before anything else, that pinfold found this: {trouble}."
+    return HookOutcome(Opinion.NONE, trouble, context=context)

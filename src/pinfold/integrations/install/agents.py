@@ -1,19 +1,26 @@
 """What each agent's configuration has to say for our hooks to be asked, and where it says it. Pure, but for
 paths.
 
-Facts: Claude Code runs the text of `command` in a shell, also where it knows `args`, and editors
-that load its settings know `command` alone. `onFailure` (Claude Code) and `failClosed` (Cursor) make a hook
-that cannot be started or does not answer a no; the others have no such switch. Gemini CLI counts time in
-milliseconds. Codex asks its person once whether to trust a hook. Claude Code and Cursor's command line have
-a `/sandbox` of their own.
+Facts:
+- Claude Code runs the text of `command` in a shell, also where it knows `args`, and editors that load
+  its settings know `command` alone. Codex runs it in the user's shell, which may be fish.
+- Every agent takes exit status 2 with a text on standard error for a no. Most let a call pass where a hook
+  cannot be started, or ends otherwise. So each hook about a tool is run by a `/bin/sh` that turns all of that
+  into 2 (`GUARD`).
+- `onFailure` (Claude Code) and `failClosed` (Cursor) make a hook that is late, or says what cannot be read, a
+  no as well; the others have no such switch.
+- Gemini CLI counts time in milliseconds. Codex asks its person once whether to trust a hook. Claude Code and
+  Cursor's command line have a `/sandbox` of their own.
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
 from pinfold.isolated import isolated_python, packages_apart
+from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import quoted
 from pinfold.model.home import home_of
 
@@ -55,6 +62,38 @@ def target_of(agent: str, environ: Mapping[str, str]) -> AgentSetup:
     return _TARGETS[agent](home, environ)
 
 
+MANAGED = {
+    "claude-code": "/etc/claude-code/managed-settings.json",
+    "cursor": "/etc/cursor/hooks.json",
+    "codex": "/etc/codex/hooks.json",
+    "gemini": "/etc/gemini-cli/settings.json",
+}
+"""The administrator's files. Agents trust the hooks in them, and no setting of a user takes them out."""
+
+
+REQUIREMENTS = "/etc/codex/requirements.toml"
+
+
+def out_of_reach(agent: str) -> str:
+    """What of this hook other users could not run or read; empty if they can reach all of it."""
+    words = (word for word in hook_words(agent) if word.startswith("/"))
+    for path in (place for word in words for place in (word, os.path.realpath(word))):
+        while path != "/":
+            mode = os.stat(path).st_mode
+            if not mode & (stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH):
+                return path
+            path = os.path.dirname(path)
+    return ""
+
+
+def managed_target_of(agent: str) -> AgentSetup:
+    """What an agent is given for all users of a machine; they have no slash command of it."""
+    if agent not in MANAGED:
+        raise PinfoldError(f"{agent} has no place for an administrator's hooks; install it for each user")
+    usual = _TARGETS[agent]("/", {})
+    return usual._replace(file=MANAGED[agent], command="", name="", notes=())
+
+
 def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
     hook = _hook("claude-code")
@@ -62,14 +101,14 @@ def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
         HookEntry(
             ("hooks", "PreToolUse"), {"matcher": CLAUDE_TOOLS, "hooks": [{**hook, "onFailure": "block"}]}
         ),
-        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("claude-code")]}),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
         os.path.join(place, "commands", "pinfold.md"),
         "/pinfold",
-        notes=("a hook that fails blocks from Claude Code 2.1.295 on; before that it lets the call pass",),
+        notes=("a hook that is late blocks from Claude Code 2.1.295 on; before that it lets the call pass",),
     )
 
 
@@ -79,7 +118,7 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
     entries = (
         HookEntry(("hooks", "PreToolUse"), {"matcher": "^(Bash|apply_patch|mcp__.*)$", "hooks": [hook]}),
         HookEntry(("hooks", "PermissionRequest"), {"hooks": [hook]}),
-        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("codex")]}),
     )
     return AgentSetup(
         os.path.join(place, "hooks.json"),
@@ -87,26 +126,27 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
         os.path.join(place, "prompts", "sandbox.md"),
         "/prompts:sandbox",
         notes=(
-            "Codex asks you once to trust the hook: say yes, or no command runs in the sandbox",
-            "a pen cannot be made inside Codex's own sandbox: start it with `-s danger-full-access`",
-            "Codex has no switch that makes a failing hook a no",
+            "Codex asks you once to trust the hooks: say yes, or nothing runs in the sandbox",
+            "Pinfold's sandbox does not start inside Codex's: start it with `codex -s danger-full-access`",
+            "Codex has no switch that makes a late hook a no",
         ),
     )
 
 
 def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = os.path.join(environ.get("GEMINI_CLI_HOME") or home, ".gemini")
-    hook = {**_hook("gemini"), "name": "pinfold", "timeout": SECONDS * 1000}
+    more = {"name": "pinfold", "timeout": SECONDS * 1000}
+    hook, first = {**_hook("gemini"), **more}, {**_first_hook("gemini"), **more}
     entries = (
         HookEntry(("hooks", "BeforeTool"), {"matcher": GEMINI_TOOLS, "hooks": [hook]}),
-        HookEntry(("hooks", "SessionStart"), {"hooks": [hook]}),
+        HookEntry(("hooks", "SessionStart"), {"hooks": [first]}),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
         os.path.join(place, "commands", "sandbox.toml"),
         "/sandbox",
-        notes=("Gemini CLI has no switch that makes a failing hook a no",),
+        notes=("Gemini CLI has no switch that makes a late hook a no",),
     )
 
 
@@ -116,7 +156,10 @@ def _cursor(home: str, _: Mapping[str, str]) -> AgentSetup:
     events = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile")
     return AgentSetup(
         os.path.join(place, "hooks.json"),
-        tuple(HookEntry(("hooks", event), hook) for event in events),
+        (
+            *(HookEntry(("hooks", event), hook) for event in events),
+            HookEntry(("hooks", "sessionStart"), {"command": first_line("cursor"), "timeout": SECONDS}),
+        ),
         os.path.join(place, "commands", "pinfold.md"),
         "/pinfold",
         members={"version": 1},
@@ -129,15 +172,23 @@ def _vscode(home: str, environ: Mapping[str, str]) -> AgentSetup:
     hook = _hook("vscode")
     return AgentSetup(
         os.path.join(home, ".copilot", "hooks", "pinfold.json"),
-        (HookEntry(("hooks", "PreToolUse"), hook), HookEntry(("hooks", "SessionStart"), hook)),
+        (
+            HookEntry(("hooks", "PreToolUse"), hook),
+            HookEntry(("hooks", "SessionStart"), _first_hook("vscode")),
+        ),
         os.path.join(config, "Code", "User", "prompts", "sandbox.prompt.md"),
         "/sandbox",
-        notes=("VS Code has no switch that makes a failing hook a no",),
+        notes=("VS Code has no switch that makes a late hook a no",),
     )
 
 
 def _hook(agent: str) -> dict[str, object]:
     return {"type": "command", "command": hook_line(agent), "timeout": SECONDS}
+
+
+def _first_hook(agent: str) -> dict[str, object]:
+    """What is asked when a conversation begins: there is no call to say no to."""
+    return {**_hook(agent), "command": first_line(agent)}
 
 
 _TARGETS = {
@@ -156,7 +207,18 @@ def hook_words(agent: str) -> tuple[str, ...]:
     return isolated_python(os.path.abspath(start.__file__), *packages_apart(), agent)
 
 
+GUARD = (
+    '"$@" || { [ $? -eq 2 ] || echo "pinfold: the hook failed, which counts as no; run: pinfold doctor" >&2; '
+    "exit 2; }"
+)
+"""For `/bin/sh -c`: runs its arguments, and ends with 2 wherever they do not end with 0."""
+
+
 def hook_line(agent: str) -> str:
+    return " ".join(map(quoted, ("/bin/sh", "-c", GUARD, "pinfold", *hook_words(agent))))
+
+
+def first_line(agent: str) -> str:
     return " ".join(map(quoted, hook_words(agent)))
 
 

@@ -1,43 +1,37 @@
-"""Whether the hooks in agents' configurations still start a pinfold.
+"""Whether the hooks in agents' configurations are asked, and still start a pinfold.
 
-They name it by whole paths. One that was moved or deleted since leaves hooks that cannot start, and most
-agents let a call pass then, unfenced. Nor is a tool held that an earlier pinfold did not know of.
+They name it by whole paths. One that was moved or deleted since leaves hooks that cannot start. An earlier
+pinfold did not know of every tool, and wrote hooks that let a call pass where they cannot start. And agents
+have switches that turn hooks off.
 """
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pinfold.diagnose.doctor import LayerReport, LayerState
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.install.agents import MARK, lines_of, target_of
+from pinfold.integrations.install.agents import (
+    MANAGED,
+    MARK,
+    AgentSetup,
+    lines_of,
+    managed_target_of,
+    target_of,
+)
 from pinfold.integrations.install.jsonc import parse
 from pinfold.integrations.install.mcp_servers import servers_file, servers_in
 from pinfold.integrations.install.plan import text_of
+from pinfold.integrations.install.switches import trouble_of
 from pinfold.model.errors import PolicyError
 from pinfold.settings.files import read_text
 
 
-def probe_hooks(environ: Mapping[str, str]) -> Iterator[LayerReport]:
-    """One standing for each agent that has hooks of ours."""
+def probe_hooks(environ: Mapping[str, str], projects: Sequence[str] = ()) -> Iterator[LayerReport]:
+    """One row for each agent that has hooks of ours. `projects` are those whose settings count."""
     for agent in AGENTS:
-        target = target_of(agent, environ)
-        name, file = f"{agent} hooks", target.file
-        try:
-            text = read_text(file)
-            lines = list(lines_of(parse(text, file).value)) if text and MARK in text else []
-        except PolicyError as error:
-            yield LayerReport(name, LayerState.NOT, str(error), needed=False)
-            continue
-        if absent := next(filter(None, map(_absent, lines)), ""):
-            yield LayerReport(
-                name, LayerState.NOT, f"{absent} is not there any more", f"pinfold install {agent}"
-            )
-        elif lines and not all(str(entry.value.get("matcher", "")) in str(text) for entry in target.entries):
-            said = "they do not name every tool that is judged by now"
-            yield LayerReport(name, LayerState.NOT, said, f"pinfold install {agent}")
-        elif lines:
-            yield LayerReport(name, LayerState.READY, "what they start is there")
+        if report := probe_agent(agent, environ, projects):
+            yield report
         yield from _probe_servers(agent, environ)
 
 
@@ -53,6 +47,65 @@ def _probe_servers(agent: str, environ: Mapping[str, str]) -> Iterator[LayerRepo
     if gone:
         said = f"{gone.program}, which starts `{gone.name}`, is not there any more"
         yield LayerReport(f"{agent} MCP servers", LayerState.NOT, said, f"pinfold install {agent}")
+
+
+def probe_agent(agent: str, environ: Mapping[str, str], projects: Sequence[str]) -> LayerReport | None:
+    """None if the agent has no hooks of ours."""
+    name = f"{agent} hooks"
+    try:
+        users = _lines(target_of(agent, environ).file)
+        managed = _lines(MANAGED[agent]) if agent in MANAGED else []
+    except PolicyError as error:
+        return LayerReport(name, LayerState.NOT, str(error), needed=False)
+    if not users and not managed:
+        return None
+    setups = ((target_of(agent, environ), users, ""), *_managed(agent, managed))
+    for setup, lines, option in setups:
+        if lines and (said := _outdated(setup, lines)):
+            sudo = "sudo " if option else ""
+            return LayerReport(name, LayerState.NOT, said, f"{sudo}pinfold install {option}{agent}")
+    trouble = trouble_of(agent, environ, projects, bool(managed))
+    if trouble is None:
+        return LayerReport(name, LayerState.READY, "what they start is there")
+    state = LayerState.NOT if trouble.is_off else LayerState.PARTLY
+    return LayerReport(name, state, trouble.message, trouble.fix, needed=trouble.is_off)
+
+
+def hook_notices(environ: Mapping[str, str], projects: Sequence[str]) -> tuple[str, ...]:
+    """What a person should know of the hooks, a line for each agent whose hooks are not in order."""
+    return tuple(
+        f"{each.name}: {each.detail}" + (f"; to fix it: {each.fix}" if each.fix else "")
+        for each in probe_hooks(environ, projects)
+        if each.state is not LayerState.READY
+    )
+
+
+def _managed(agent: str, lines: list[str]) -> Iterator[tuple[AgentSetup, list[str], str]]:
+    if lines:
+        yield managed_target_of(agent), lines, "--managed "
+
+
+def _lines(file: str) -> list[str]:
+    """The command lines in a file that start our hook."""
+    text = read_text(file)
+    return list(lines_of(parse(text, file).value)) if text and MARK in text else []
+
+
+def _outdated(setup: AgentSetup, lines: list[str]) -> str:
+    """Why hooks in a file have to be written anew; empty if they need not."""
+    if absent := next(filter(None, map(_absent, lines)), ""):
+        return f"{absent} is not there any more"
+    text = read_text(setup.file) or ""
+    if not all(str(entry.value.get("matcher", "")) in text for entry in setup.entries):
+        return "they do not name every tool that is judged by now"
+    wanted = [line for entry in setup.entries for line in lines_of(entry.value)]
+    if sum(map(_is_guarded, lines)) < sum(map(_is_guarded, wanted)):
+        return "an earlier pinfold wrote them: a call passes if they cannot start"
+    return ""
+
+
+def _is_guarded(line: str) -> bool:
+    return line.startswith("/bin/sh -c ")
 
 
 def _absent(line: str) -> str:

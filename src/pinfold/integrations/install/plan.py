@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pinfold.integrations.install.agents import AgentSetup, is_ours, target_of
+from pinfold.integrations.install.agents import (
+    REQUIREMENTS,
+    AgentSetup,
+    is_ours,
+    managed_target_of,
+    out_of_reach,
+    target_of,
+)
 from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
 from pinfold.integrations.install.mcp_servers import (
     ReplacedText,
@@ -79,6 +86,21 @@ def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = (
     return InstallPlan(changes, tuple(kept), tuple(notes), servers=now)
 
 
+def plan_managed_install(agent: str, environ: Mapping[str, str]) -> InstallPlan:
+    """For all users of the machine, in the administrator's place."""
+    target, notes = managed_target_of(agent), list[str]()
+    found = [_with_hooks(target)]
+    if path := out_of_reach(agent):
+        notes.append(f"other users cannot reach {path}, so each of their calls would be denied")
+    if agent == "codex" and (pinned := _with_pinned_feature(notes)):
+        found.append(pinned)
+    known = {kept.path: kept for kept in kept_of(name_of(agent, True), environ)}
+    list_ = servers_file(agent, environ)
+    kept = [_kept(change, known.get(change.path), list_) for change in found]
+    changes = tuple(change for change in found if change.before != change.after)
+    return InstallPlan(changes, tuple(kept), tuple(notes))
+
+
 def _with_servers(
     text: str, list_: ServerList, names: Sequence[str], known: Kept | None
 ) -> tuple[str, list[ReplacedText]]:
@@ -130,9 +152,12 @@ def _missing(path: str) -> list[str]:
     return missing
 
 
-def plan_uninstall(agent: str, environ: Mapping[str, str]) -> InstallPlan:
-    target, list_, notes = target_of(agent, environ), servers_file(agent, environ), list[str]()
-    known = {kept.path: kept for kept in kept_of(agent, environ)}
+def plan_uninstall(agent: str, environ: Mapping[str, str], *, managed: bool = False) -> InstallPlan:
+    target = managed_target_of(agent) if managed else target_of(agent, environ)
+    list_, notes = servers_file(agent, environ), list[str]()
+    known = {kept.path: kept for kept in kept_of(name_of(agent, managed), environ)}
+    if managed:
+        list_ = list_._replace(file=target.file)
     changes = []
     for path in dict.fromkeys((*known, target.file, list_.file)):
         now, kept = text_of(path), known.get(path)
@@ -149,6 +174,30 @@ def plan_uninstall(agent: str, environ: Mapping[str, str]) -> InstallPlan:
             changes.append(Change(path, now, after))
     made = {directory for kept in known.values() for directory in kept.made}
     return InstallPlan(tuple(changes), (), tuple(notes), tuple(sorted(made, key=len, reverse=True)))
+
+
+def name_of(agent: str, managed: bool) -> str:
+    """What an installation is remembered by."""
+    return f"{agent}-managed" if managed else agent
+
+
+PINNED = "[features]\nhooks = true\n"
+
+
+def _with_pinned_feature(notes: list[str]) -> Change | None:
+    """Codex's users can switch hooks off, unless the administrator's requirements say otherwise."""
+    import tomllib
+
+    before = read_text(REQUIREMENTS)
+    try:
+        features = tomllib.loads(before or "").get("features", {})
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"is no TOML: {error}", where=REQUIREMENTS) from None
+    if before is None or before == PINNED:
+        return Change(REQUIREMENTS, before, PINNED)
+    if features.get("hooks") is not True:
+        notes.append(f"users can switch hooks off: set `hooks = true` in `[features]` of {REQUIREMENTS}")
+    return None
 
 
 def _with_hooks(target: AgentSetup) -> Change:
@@ -245,17 +294,17 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def apply_install(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
-    keep(agent, plan.kept, environ)
+def apply_install(name: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
+    keep(name, plan.kept, environ)
     _apply(plan.changes)
 
 
-def apply_uninstall(agent: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
+def apply_uninstall(name: str, plan: InstallPlan, environ: Mapping[str, str]) -> None:
     _apply(plan.changes)
     for directory in plan.directories:
         with suppress(OSError):  # it is not empty, or it has gone
             os.rmdir(directory)
-    forget(agent, environ)
+    forget(name, environ)
 
 
 def _apply(changes: Sequence[Change]) -> None:

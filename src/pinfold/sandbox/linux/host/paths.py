@@ -4,13 +4,26 @@ import os
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.partly_hidden import WILD, PartlyHidden, fits, partly_hidden
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.model.symlinks import real_path
-from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, SHARED_MEMORY, ExistingPath, ExistingPaths
+from pinfold.sandbox.plan import (
+    COVERED,
+    KERNEL_WINDOWS,
+    SHARED_MEMORY,
+    ExistingPath,
+    ExistingPaths,
+    ShownPath,
+)
+
+MOST_LOOKED = 500
+"""Directories that are looked at again before each command: each takes a microsecond."""
 
 
 def look(
@@ -21,6 +34,7 @@ def look(
     writable: Iterable[str] = (),
     placed: tuple[str, ...] = (),
     links: tuple[str, ...] = (),
+    shown: tuple[ShownPath, ...] = (),
 ) -> ExistingPaths:
     """What is there of a policy's paths. A missing root is an error, a missing grant is none.
 
@@ -34,6 +48,7 @@ def look(
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),
         hidden=_found(hidden),
+        shown=shown,
         placed=placed,
         links=links,
         machine=tuple(
@@ -84,6 +99,67 @@ def _root(path: str) -> ExistingPath:
             f"the root {path!r} is a link by now, to {place.path}; name the directory itself"
         )
     return place
+
+
+class ShownPaths(NamedTuple):
+    """What there is to be seen in directories that are hidden otherwise."""
+
+    found: tuple[ShownPath, ...]
+    looked: tuple[tuple[str, int], ...]
+    """The directories that were looked into for it, and when each was changed last."""
+
+    def may_have_changed(self) -> bool:
+        return any(_changed(directory) != then for directory, then in self.looked)
+
+
+def shown_in(policy: SandboxPolicy, hidden: Collection[str]) -> ShownPaths:
+    """What a policy shows in directories that it hides otherwise; of two entries for one, what both show."""
+    partly = [each for entry in policy.hidden if (each := partly_hidden(entry))]
+    looked: dict[str, int] = {}
+    found: dict[str, ShownPath] = {}
+    for directory in dict.fromkeys(each.directory for each in partly if each.directory in hidden):
+        entries = [each for each in partly if each.directory == directory]
+        if directory not in policy.hidden:
+            found |= {each.path: each for each in _shown_of(entries, looked) if each.path not in hidden}
+    outer = (each for each in found.values() if not _lies_in(os.path.dirname(each.path), found))
+    return ShownPaths(tuple(outer), tuple(looked.items())[:MOST_LOOKED])
+
+
+def _shown_of(entries: Sequence[PartlyHidden], looked: dict[str, int]) -> Iterator[ShownPath]:
+    directory = entries[0].directory
+    for pattern in entries[0].shown:
+        for path in _matches(directory, pattern, looked):
+            if not all(each.shows(path) for each in entries[1:]):
+                continue
+            with suppress(OSError):
+                mode = os.lstat(path).st_mode
+                target = os.readlink(path) if stat.S_ISLNK(mode) else ""
+                yield ShownPath(directory, path, "directory" if stat.S_ISDIR(mode) else "file", target)
+
+
+def _matches(directory: str, pattern: Sequence[str], looked: dict[str, int]) -> Iterator[str]:
+    """The paths below a directory that a pattern matches, none of them beyond a link."""
+    looked.setdefault(directory, _changed(directory))
+    first, *rest = pattern
+    try:
+        names = os.listdir(directory) if any(c in first for c in WILD) else [first]
+    except OSError:
+        return
+    for name in names:
+        path = f"{directory}/{name}"
+        if not fits(name, first):
+            continue
+        if not rest and os.path.lexists(path):
+            yield path
+        elif rest and os.path.isdir(path) and not os.path.islink(path):
+            yield from _matches(path, rest, looked)
+
+
+def _changed(directory: str) -> int:
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _found(paths: Iterable[str]) -> tuple[ExistingPath, ...]:

@@ -70,6 +70,8 @@ class Pen:
         """The keeper's, when it was made: no command can slow that down."""
         self.held = draft.held
         """What is compared before each command; not all of it where that is too much."""
+        self.shown = draft.shown
+        """What is to be seen in hidden directories, as it was found last."""
         self.protected = set(draft.protected)
         self.hidden = set(draft.hidden)
         """All that it holds: built so, or its warden was told."""

@@ -34,7 +34,7 @@ from pinfold.model.symlinks import real_path
 from pinfold.sandbox.backend import Elevation, Enforcement, Found, Outside, SandboxLayer, Survey
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.linux.host.agent_servers import agents_among
-from pinfold.sandbox.linux.host.paths import look, open_own
+from pinfold.sandbox.linux.host.paths import ShownPaths, look, open_own, shown_in
 from pinfold.sandbox.linux.protocol.keeper import NameRules
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
@@ -105,6 +105,8 @@ class PenDraft(NamedTuple):
     """What is compared before each command; nothing where that is too much."""
     protected: tuple[str, ...]
     hidden: tuple[str, ...]
+    shown: ShownPaths
+    """What is to be seen in hidden directories."""
 
     def is_as(self, then: "PenDraft") -> bool:
         """Whether a pen that was built by the other one is what this one asks for.
@@ -131,7 +133,10 @@ def draft_pen(
         require_possible((*roots, *everywhere))  # before a survey of the whole machine
     found = survey(policy) if survey else Found()
     hidden = (*found.hidden, *found.closed)
-    places = look(policy, roots, found.protected, hidden, found.writable, found.placed, found.links)
+    shown = shown_in(policy, hidden)
+    places = look(
+        policy, roots, found.protected, hidden, found.writable, found.placed, found.links, shown.found
+    )
     named = (real_path(found.agent),) if found.agent else ()
     places = replace(places, agents=(*named, *agents_among(place.path for place in places.sockets)))
     if machine.superuser:
@@ -158,4 +163,5 @@ def draft_pen(
         held,
         tuple(place.path for place in places.protected),
         tuple(place.path for place in places.hidden),
+        shown,
     )

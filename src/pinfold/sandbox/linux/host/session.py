@@ -132,7 +132,8 @@ class LinuxSession:
                 raise ConfinementError("the session is closed")
             self.keeper.require_own()
             pen = next((pen for known, pen in self.pens if known is policy or known == policy), None)
-            if pen and pen.is_usable() and pen not in self.doubtful:
+            is_known = pen and pen not in self.doubtful and not pen.shown.may_have_changed()
+            if pen and is_known and pen.is_usable():
                 pen.began()
                 return pen
             try:
@@ -151,6 +152,7 @@ class LinuxSession:
         )
         if pen:
             if pen.is_usable() and wanted.is_as(pen.draft):
+                pen.shown = wanted.shown
                 self.doubtful.discard(pen)
                 return pen
             self._retire((pen,))

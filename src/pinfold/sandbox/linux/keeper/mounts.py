@@ -27,11 +27,13 @@ from pinfold.sandbox.linux.protocol.operations import (
     EnterRoot,
     Fasten,
     Hide,
+    Link,
     Operation,
     Pin,
     Point,
     Protect,
     ReadOnlyRoot,
+    Reveal,
     Seal,
     Show,
 )
@@ -69,8 +71,10 @@ class RootBuilder:
                 self._unless_gone(path, SAFE, OpenPath)
             case Fasten(path):
                 self._unless_gone(path, READ_ONLY, OpenLink)
-            case Protect(path):
+            case Protect(path) | Reveal(path):
                 self._unless_gone(path, READ_ONLY, OpenPath)
+            case Link(path, leads):
+                self._link(path, leads)
             case Hide(path, _):
                 self._hide(path)
             case Seal(path):
@@ -140,6 +144,12 @@ class RootBuilder:
         for end in range(1, len(parts)):
             self._make("/".join(parts[:end]), "directory")
         self._make("/".join(parts), kind)
+
+    def _link(self, path: str, target: str) -> None:
+        head, name = os.path.split(path)
+        self._point(head, "directory")
+        with OpenPath(self.new, head) as parent:
+            os.symlink(target, name, dir_fd=parent)
 
     def _make(self, relative: str, kind: str) -> None:
         head, _, name = relative.rpartition("/")

@@ -98,6 +98,19 @@ class Hide(Operation):
     kind: Kind
 
 
+class Reveal(Operation):
+    """The machine's own, read-only, at a point inside a cover."""
+
+    path: str
+
+
+class Link(Operation):
+    """A link made inside a cover."""
+
+    path: str
+    target: str
+
+
 class Seal(Operation):
     """A cover becomes read-only."""
 

@@ -40,7 +40,15 @@ from pinfold.kernel import inotify
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import EMPTY, VOID
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.protocol.operations import Hide, Operations, Protect
+from pinfold.sandbox.linux.protocol.operations import (
+    Cover,
+    Hide,
+    Link,
+    Operations,
+    Protect,
+    Reveal,
+    of_kind,
+)
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.peers import PeerWardens
@@ -70,6 +78,15 @@ class MountRestorer:
                     self.add(path, self.protected)
                 case Hide(path):
                     self.add(path, self.hidden)
+                case Reveal(path) | Link(path, _):
+                    self._add_cover_of(path, operations)
+
+    def _add_cover_of(self, path: str, operations: Operations) -> None:
+        """A hidden directory in which something is shown: if its mount is lost, all of it is hidden."""
+        covers = (each.path for each in of_kind(operations, Cover) if path.startswith(f"{each.path}/"))
+        cover = max(covers, key=len)
+        self.empty.add(_identity(os.stat(cover)))
+        self.add(cover, self.hidden)
 
     def add(self, path: str, among: dict[str, None]) -> None:
         among[path] = None
