@@ -1,7 +1,8 @@
 """Counts what can be counted of how the tree reads: `python -m bench.house [PACKAGE...]`.
 
 Prints, for the whole tree or for the named packages: modules, the largest folders, modules of under 40 lines
-with one importer, class names that more than one module has, and how often words occur that we avoid.
+with one importer, class names that more than one module has, constructors that take a function for a part,
+and how often words occur that we avoid.
 """
 
 import ast
@@ -66,6 +67,27 @@ def class_names(paths: dict[str, Path]) -> dict[str, list[str]]:
     return found
 
 
+PROVIDER = re.compile(r"Callable\[\[\], ['\"]?[A-Z]\w+['\"]?\]$")
+"""The type of a function that returns a part when it is called."""
+
+
+def providers(paths: dict[str, Path]) -> list[str]:
+    """Constructors' parameters that are functions which return another object, by module and name."""
+    found = []
+    for name, path in paths.items():
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                given = [each for each in (*node.args.args, *node.args.kwonlyargs) if each.annotation]
+                kinds = {
+                    each.arg: ast.unparse(each.annotation).strip("'\"") for each in given if each.annotation
+                }
+                found += [
+                    f"{name}: {each}" for each, kind in kinds.items()
+                    if PROVIDER.match(kind) and not kind.endswith("None]")
+                ]  # fmt: skip
+    return found
+
+
 def told(path: Path) -> Iterator[str]:
     """Comments and strings of a module."""
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
@@ -93,6 +115,8 @@ def main(packages: list[str]) -> None:
     print(f"class names that more than one module has: {len(doubled)}")
     for name, homes in sorted(doubled.items()):
         print(f"  {name}: {', '.join(homes)}")
+    lazily = providers(own)
+    print(f"constructors' parameters that return a part: {len(lazily)}", *lazily, sep="\n  ")
     text = [each for path in own.values() for each in told(path)]
     words = sum(len(each.split()) for each in text)
     print(f"words of comments and strings: {words}; of 10,000 of them:")

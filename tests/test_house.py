@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from bench.house import class_names, importers, modules
+from bench.house import class_names, importers, modules, tree_of
 
 import pinfold
 from pinfold.cli import VERBS
