@@ -8,7 +8,7 @@ import resource
 import socket
 from collections import deque
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from pinfold.model.decision import Verdict
 from pinfold.network import link_messages
@@ -17,10 +17,25 @@ from pinfold.network.dns_lookup import load_hosts, system_look_up
 from pinfold.network.gate import Gate
 from pinfold.network.host_decision import ConnectionOutcome, DecisionCache, HostDecision, Marks
 from pinfold.network.limits import GateLimits
-from pinfold.network.link_messages import Message
-from pinfold.network.upstream import Upstream
+from pinfold.network.link_messages import (
+    AddFace,
+    CatchUp,
+    CaughtUp,
+    ForgetDecisions,
+    FromGate,
+    HostDecided,
+    OpenHost,
+    PortReached,
+    ReachPort,
+    RecordConnection,
+    StartGate,
+    WithdrawPort,
+    WithdrawQuestion,
+)
 from pinfold.network.warden_link import WardenLink
 from pinfold.network.wildcard_budget import WildcardBudget
+
+_Answer = TypeVar("_Answer")
 
 
 class GateLink:
@@ -29,7 +44,9 @@ class GateLink:
         self._sock = sock
         self._unsent: deque[bytes] = deque()
         self._is_full = False
-        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._decisions: dict[int, asyncio.Future[HostDecision]] = {}
+        self._reached: dict[int, asyncio.Future[list[socket.socket]]] = {}
+        """First answers that are waited for, by the numbers of their requests."""
         self._later: dict[int, asyncio.Future[HostDecision]] = {}
         """The answers of persons, by the numbers of what was opened."""
         self._number = 0
@@ -47,8 +64,10 @@ class GateLink:
         await self.ended
         self._loop.remove_reader(self._sock)
         self._loop.remove_writer(self._sock)
-        for answer in (*self._answers.values(), *self._later.values()):
+        for answer in (*self._decisions.values(), *self._later.values()):
             answer.cancel()
+        for reached in self._reached.values():
+            reached.cancel()
         for pen in self._pens:
             pen.close()
         if self._gate:
@@ -60,8 +79,9 @@ class GateLink:
         """What the rules say, without asking a person."""
         if known := self.known(host, port, tag):
             return known
-        when, number, answer = self._standing.now(), *self._open(host, port, tag, may_ask=False)
-        return self._kept(host, port, tag, await self._answer_to(number, answer), when)
+        when, number = self._standing.now(), self._next_number()
+        asked = OpenHost(number, host, port, tag, False)
+        return self._kept(host, port, tag, await self._request(asked, number, self._decisions), when)
 
     async def open(
         self, host: str, port: int, tag: str
@@ -69,12 +89,14 @@ class GateLink:
         """What the rules say, and if they say ASK, the answer of a person to come."""
         if known := self.known(host, port, tag):
             return known, None
-        when, number, first = self._standing.now(), *self._open(host, port, tag, may_ask=True)
+        when, number = self._standing.now(), self._next_number()
+        asked = OpenHost(number, host, port, tag, True)
         last: asyncio.Future[HostDecision] = self._loop.create_future()
         self._later[number] = last
         last.add_done_callback(partial(self._settled, number))
         try:
-            ruling = self._kept(host, port, tag, await self._answer_to(number, first), when)
+            first = await self._request(asked, number, self._decisions)
+            ruling = self._kept(host, port, tag, first, when)
         except BaseException:
             last.cancel()
             raise
@@ -83,22 +105,16 @@ class GateLink:
         last.set_result(ruling)
         return ruling, None
 
-    def _open(
-        self, host: str, port: int | None, tag: str, *, may_ask: bool
-    ) -> "tuple[int, asyncio.Future[Any]]":
-        return self._request({"open": {"host": host, "port": port, "tag": tag, "may_ask": may_ask}})
-
     def _kept(
-        self, host: str, port: int | None, tag: str, said: Any, when: "tuple[int, Marks]"
+        self, host: str, port: int | None, tag: str, ruling: HostDecision, when: "tuple[int, Marks]"
     ) -> HostDecision:
-        ruling = link_messages.ruling_from(said)
         self._standing.keep((pen_of(tag), host, port), ruling, when)
         return ruling
 
     def _settled(self, number: int, answer: "asyncio.Future[HostDecision]") -> None:
         del self._later[number]
         if answer.cancelled():
-            self._send({"withdraw": number})
+            self._send(WithdrawQuestion(number))
 
     def known(self, host: str, port: int | None, tag: str) -> HostDecision | None:
         """A decision that still holds. What the session has said by now is heard first: it may matter."""
@@ -108,32 +124,33 @@ class GateLink:
 
     async def reach(self, port: int) -> socket.socket:
         """A socket of the session's own network. Raises OSError if there is none to be had."""
-        sockets: list[socket.socket] = await self._ask({"reach": port})
+        number = self._next_number()
+        sockets = await self._request(ReachPort(number, port), number, self._reached)
         if not sockets:
             raise ConnectionRefusedError(f"port {port} of the session cannot be reached")
         return sockets[0]
 
     def record(self, outcome: ConnectionOutcome) -> None:
-        self._send({"record": link_messages.outcome_to(outcome)})
+        self._send(RecordConnection(link_messages.bounded_outcome(outcome)))
 
-    async def _ask(self, message: Message) -> Any:
-        return await self._answer_to(*self._request(message))
-
-    def _request(self, message: Message) -> "tuple[int, asyncio.Future[Any]]":
+    def _next_number(self) -> int:
         self._number += 1
-        answer = self._answers[self._number] = self._loop.create_future()
-        self._send({**message, "number": self._number})
-        return self._number, answer
+        return self._number
 
-    async def _answer_to(self, number: int, answer: "asyncio.Future[Any]") -> Any:
+    async def _request(
+        self, message: FromGate, number: int, answers: "dict[int, asyncio.Future[_Answer]]"
+    ) -> _Answer:
+        answer: asyncio.Future[_Answer] = self._loop.create_future()
+        answers[number] = answer
+        self._send(message)
         try:
             return await answer
         finally:
-            del self._answers[number]
+            del answers[number]
 
     # The line itself
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: FromGate) -> None:
         self._unsent.append(link_messages.encode(message))
         self._write()
 
@@ -158,7 +175,7 @@ class GateLink:
     def _hear(self) -> bool:
         """Takes the next message; whether there was one."""
         try:
-            message, descriptors = link_messages.receive(self._sock)
+            message, descriptors = link_messages.from_session(self._sock)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:
@@ -167,32 +184,32 @@ class GateLink:
             self._end()
             return False
         sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-        if "ruling" in message:
-            number = message.get("number", 0)
-            answer, later = self._answers.get(number), self._later.get(number)
-            if answer and not answer.done():
-                answer.set_result(message["ruling"])
-            elif later and not later.done():
-                later.set_result(link_messages.ruling_from(message["ruling"]))
-        elif "reached" in message:
-            answer = self._answers.get(message.get("number", 0))
-            if answer and not answer.done():
-                answer.set_result(sockets)
-            else:
-                for sock in sockets:
-                    sock.close()
-        elif "start" in message:
-            self._begin(message["start"])
-        elif "face" in message:
-            self._add(message["face"], *sockets)
-        elif "withdraw_face" in message and self._gate:
-            self._gate.withdraw_published(int(message["withdraw_face"].removeprefix(link_messages.PUBLISHED)))
-        elif "catch_up" in message and self._gate:
-            task = self._loop.create_task(self._catch_up(self._gate, message["catch_up"], message["number"]))
-            self._catching_up.add(task)
-            task.add_done_callback(self._catching_up.discard)
-        elif "forget" in message:
-            self._standing.forget()
+        match message:
+            case HostDecided(number, decision):
+                first, later = self._decisions.get(number), self._later.get(number)
+                if first and not first.done():
+                    first.set_result(decision)
+                elif later and not later.done():
+                    later.set_result(decision)
+            case PortReached(number):
+                reached = self._reached.get(number)
+                if reached and not reached.done():
+                    reached.set_result(sockets)
+                    sockets = []
+            case StartGate():
+                self._begin(message)
+            case AddFace(face) if sockets and self._gate:
+                self._add(self._gate, face, sockets.pop(0))
+            case WithdrawPort(port) if self._gate:
+                self._gate.withdraw_published(port)
+            case CatchUp(number, tag) if self._gate:
+                task = self._loop.create_task(self._catch_up(self._gate, tag, number))
+                self._catching_up.add(task)
+                task.add_done_callback(self._catching_up.discard)
+            case ForgetDecisions():
+                self._standing.forget()
+        for sock in sockets:
+            sock.close()
         return True
 
     def _end(self) -> None:
@@ -203,26 +220,23 @@ class GateLink:
 
     async def _catch_up(self, gate: Gate, tag: str, number: int) -> None:
         await gate.catch_up(tag)
-        self._send({"caught_up": number})
+        self._send(CaughtUp(number))
 
-    def _begin(self, start: Message) -> None:
+    def _begin(self, start: StartGate) -> None:
         local = load_hosts()
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._limits = GateLimits(**start.get("limits", {})).within(descriptors)
-        upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
+        self._limits = start.limits.within(descriptors)
         self._gate = Gate(
             self.decide, self.open, self.record, system_look_up(local),
-            limits=self._limits, upstream=upstream, local=local, known=self.known,
-            wildcard_budget=WildcardBudget(path=start.get("names") or ":memory:"),
+            limits=self._limits, upstream=start.upstream, local=local, known=self.known,
+            wildcard_budget=WildcardBudget(path=start.names or ":memory:"),
         )  # fmt: skip
 
-    def _add(self, face: str, sock: socket.socket) -> None:
-        if self._gate is None:
-            sock.close()
-        elif face == link_messages.RESOLVER:
-            self._gate.serve_resolver(sock)
+    def _add(self, gate: Gate, face: str, sock: socket.socket) -> None:
+        if face == link_messages.RESOLVER:
+            gate.serve_resolver(sock)
         elif face.startswith(link_messages.PUBLISHED):
-            self._gate.serve_published(sock, int(face.removeprefix(link_messages.PUBLISHED)), self.reach)
+            gate.serve_published(sock, int(face.removeprefix(link_messages.PUBLISHED)), self.reach)
         else:
             self._standing.forget()
-            self._pens.append(WardenLink(self._gate, sock, face, self._limits))
+            self._pens.append(WardenLink(gate, sock, face, self._limits))

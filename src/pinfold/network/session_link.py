@@ -20,7 +20,23 @@ from pinfold.model.decision import Verdict
 from pinfold.network import link_messages
 from pinfold.network.host_decision import ConnectionOutcome, HostDecision
 from pinfold.network.limits import GateLimits
-from pinfold.network.link_messages import Message
+from pinfold.network.link_messages import (
+    PUBLISHED,
+    AddFace,
+    CatchUp,
+    CaughtUp,
+    ForgetDecisions,
+    FromGate,
+    FromSession,
+    HostDecided,
+    OpenHost,
+    PortReached,
+    ReachPort,
+    RecordConnection,
+    StartGate,
+    WithdrawPort,
+    WithdrawQuestion,
+)
 from pinfold.network.upstream import Upstream
 
 LAST_WORDS = 2.0
@@ -72,24 +88,22 @@ class Line:
 
         `names` is the file in which a user's gates count the names below wildcards.
         """
-        told = upstream._asdict() if upstream else None
-        start = {"limits": limits._asdict(), "upstream": told, "names": names}
-        self._send({"start": start})
+        self._send(StartGate(limits, upstream, names))
         thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
         thread.start()
         self._thread = thread
 
     def add(self, face: str, sock: _socket.socket) -> None:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
-        self._send({"face": face}, [sock])
+        self._send(AddFace(face), [sock])
 
     def withdraw(self, face: str) -> None:
         """Takes a published port back; connections that are open stay open."""
-        self._send({"withdraw_face": face})
+        self._send(WithdrawPort(int(face.removeprefix(PUBLISHED))))
 
     def forget(self) -> None:
         """The rules have changed: the gate asks anew about each later connection."""
-        self._send({"forget": True})
+        self._send(ForgetDecisions())
 
     def close(self) -> None:
         """Ends the gate; what it still has to say is heard."""
@@ -106,7 +120,7 @@ class Line:
             # The program that waits for an answer may have ended, and the gate not have seen it yet.
             number = next(self._numbers)
             caught_up = self._catching_up[number] = threading.Event()
-            self._send({"catch_up": tag, "number": number})
+            self._send(CatchUp(number, tag))
             caught_up.wait(CATCHING_UP)
             del self._catching_up[number]
 
@@ -124,7 +138,7 @@ class Line:
             _is_readable(self._sock, None)
             with self._hearing:
                 try:
-                    message, _ = link_messages.receive(self._sock)
+                    message = link_messages.from_gate(self._sock)
                 except OSError:
                     message = None
                 if message is not None:
@@ -134,25 +148,27 @@ class Line:
             self._withdraw(number)
         self._ended()
 
-    def _handle(self, message: Message) -> None:
-        if "open" in message:
-            self._answer(message["number"], message["open"])
-        elif "reach" in message:
-            self._begin_to_reach(message["number"], message["reach"])
-        elif "withdraw" in message:
-            self._withdraw(message["withdraw"])
-        elif "caught_up" in message:
-            if caught_up := self._catching_up.get(message["caught_up"]):
-                caught_up.set()
-        elif "record" in message:
-            self._record(link_messages.outcome_from(message["record"]))
+    def _handle(self, message: FromGate) -> None:
+        match message:
+            case OpenHost():
+                self._answer(message)
+            case ReachPort(number, port):
+                self._begin_to_reach(number, port)
+            case WithdrawQuestion(number):
+                self._withdraw(number)
+            case CaughtUp(number):
+                if caught_up := self._catching_up.get(number):
+                    caught_up.set()
+            case RecordConnection(outcome):
+                self._record(outcome)
 
-    def _answer(self, number: int, asked: Message) -> None:
+    def _answer(self, asked: OpenHost) -> None:
+        number = asked.number
         say = partial(self._say, number)
         with self._questions:
             self._asking[number] = _nothing  # the answer may come before it is known how to withdraw it
         try:
-            withdraw = self._open(asked["host"], asked["port"], asked["tag"], asked["may_ask"], say)
+            withdraw = self._open(asked.host, asked.port, asked.tag_of_command, asked.may_ask, say)
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
             say(HostDecision(Verdict.DENY, f"no answer could be found: {error}"))
             return
@@ -163,10 +179,12 @@ class Line:
                 self._asking.pop(number, None)
 
     def _say(self, number: int, ruling: HostDecision) -> None:
+        if ruling.verdict not in set(Verdict):
+            ruling = HostDecision(Verdict.DENY, "no answer could be found")
         if ruling.verdict is not Verdict.ASK:
             with self._questions:
                 self._asking.pop(number, None)
-        self._send({"ruling": link_messages.ruling_to(ruling), "number": number})
+        self._send(HostDecided(number, link_messages.bounded_decision(ruling)))
 
     def _withdraw(self, number: int) -> None:
         with self._questions:
@@ -178,19 +196,19 @@ class Line:
             if _has_begun("reach", self._reach_in, number, port):
                 return
             self._reaching.release()
-        self._send({"reached": port, "number": number})
+        self._send(PortReached(number))
 
     def _reach_in(self, number: int, port: int) -> None:
         try:
             sockets = [self._reach(port)] if self._reach else []
         except Exception:  # noqa: BLE001  (after any failure no client is led in)
             sockets = []
-        self._send({"reached": port, "number": number}, sockets)
+        self._send(PortReached(number), sockets)
         for sock in sockets:
             sock.close()
         self._reaching.release()
 
-    def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:
+    def _send(self, message: FromSession, sockets: Sequence[_socket.socket] = ()) -> None:
         descriptors = [sock.fileno() for sock in sockets]
         try:
             with self._sending:
