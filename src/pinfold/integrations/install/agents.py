@@ -102,6 +102,7 @@ def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
             ("hooks", "PreToolUse"), {"matcher": CLAUDE_TOOLS, "hooks": [{**hook, "onFailure": "block"}]}
         ),
         HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("claude-code")]}),
+        HookEntry(("hooks", "SessionEnd"), {"hooks": [_first_hook("claude-code")]}),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
@@ -119,6 +120,7 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
         HookEntry(("hooks", "PreToolUse"), {"matcher": "^(Bash|apply_patch|mcp__.*)$", "hooks": [hook]}),
         HookEntry(("hooks", "PermissionRequest"), {"hooks": [hook]}),
         HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("codex")]}),
+        HookEntry(("hooks", "SessionEnd"), {"hooks": [_first_hook("codex")]}),
     )
     return AgentSetup(
         os.path.join(place, "hooks.json"),
@@ -140,6 +142,7 @@ def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
     entries = (
         HookEntry(("hooks", "BeforeTool"), {"matcher": GEMINI_TOOLS, "hooks": [hook]}),
         HookEntry(("hooks", "SessionStart"), {"hooks": [first]}),
+        HookEntry(("hooks", "SessionEnd"), {"hooks": [first]}),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
