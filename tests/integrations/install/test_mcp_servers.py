@@ -195,13 +195,13 @@ def test_the_doctor_tells_of_servers_whose_pinfold_is_gone(tmp_path: Path) -> No
     path = written("codex", tmp_path)
     assert pinfold("install", "codex", "--wrap-mcp", "files", home=tmp_path).returncode == 0
     environ = {"HOME": str(tmp_path)}
-    assert [each.state for each in probe_hooks(environ)] == ["ready"]
+    assert [each.name for each in probe_hooks(environ)] == ["codex hooks"]
     program = servers(path, "codex")["files"]["command"]
     path.write_text(path.read_text().replace(program, "/gone/pinfold"))
     _, found = probe_hooks(environ)
     assert found.state == "not" and "/gone/pinfold, which starts `files`" in found.detail
     assert pinfold("install", "codex", home=tmp_path).returncode == 0
-    assert [each.state for each in probe_hooks(environ)] == ["ready"]
+    assert [each.name for each in probe_hooks(environ)] == ["codex hooks"]
     assert servers(path, "codex")["files"]["command"] == program
     assert pinfold("uninstall", "codex", home=tmp_path).returncode == 0
     assert servers(path, "codex")["files"]["command"] == "npx"
