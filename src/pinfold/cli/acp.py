@@ -43,7 +43,9 @@ def run(args: Namespace) -> int:
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or not words[0]:
-        raise PolicyError("name the agent to start after --", help="for example: pinfold acp -- gemini --acp")
+        raise PolicyError(
+            "name the agent to start after --", help="for example: pinfold acp -- my-agent --acp"
+        )
     directory = args.cwd or here()
     program = program_outside(words[0], os.environ, (find_project(directory),))
     if not program:

@@ -161,7 +161,7 @@ def test_an_old_way_in_is_replaced(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(sys.executable, "/gone/bin/python"))
     assert "changed" in pinfold("install", "codex", home=tmp_path).stdout
     assert "/gone" not in path.read_text()
-    assert path.read_text().count("start.py") == 3
+    assert path.read_text().count("start.py") == 4
     assert pinfold("uninstall", "codex", home=tmp_path).returncode == 0
     assert "start.py" not in (path.read_text() if path.exists() else "")
 
