@@ -69,6 +69,20 @@ class Endings:
             given(self.threads, partial(_end, starting.result()))
 
 
+class CommandThreads:
+    """The threads that start a session's commands, and those that follow them."""
+
+    def __init__(self, session: Session) -> None:
+        self.starting = Workers("command", AT_ONCE)
+        self.endings = Endings()
+        self._session = session
+
+    @property
+    def following(self) -> Workers:
+        """After the session has ended, results can still be asked for."""
+        return self.endings.threads if self._session.is_closed else self.starting
+
+
 class AsyncSession:
     """Takes what `Session` takes, and does what it does. `session` is the `Session` underneath, for what is
     not here: its file tools, for instance, which are called on a thread (`asyncio.to_thread`)."""
@@ -103,8 +117,7 @@ class AsyncSession:
             notes_reads=notes_reads,
             one_command=one_command,
         )
-        self._threads = Workers("command", AT_ONCE)
-        self._endings = Endings()
+        self._threads = CommandThreads(self.session)
 
     @property
     def id(self) -> str:
@@ -201,22 +214,18 @@ class AsyncSession:
     async def _started(self, start: Callable[[Callable[[], bool]], Execution]) -> "AsyncExecution":
         self._require_open()
         left = Flag()
-        starting = given(self._threads, partial(start, left.is_set))
+        starting = given(self._threads.starting, partial(start, left.is_set))
         try:
-            return AsyncExecution(await asyncio.wrap_future(starting), self._pool, self._endings)
+            return AsyncExecution(await asyncio.wrap_future(starting), self._threads)
         except asyncio.CancelledError:
             left.set()
-            starting.add_done_callback(self._endings.end_started)
+            starting.add_done_callback(self._threads.endings.end_started)
             raise
 
     async def close(self) -> None:
         """As `Session.close`."""
-        await self._endings.do(self.session.close)
-        self._threads.close()
-
-    def _pool(self) -> Workers:
-        """The threads that follow a command. After the session has ended, results can still be asked for."""
-        return self._endings.threads if self.session.is_closed else self._threads
+        await self._threads.endings.do(self.session.close)
+        self._threads.starting.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -226,7 +235,7 @@ class AsyncSession:
 
     async def _on_thread(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
         self._require_open()
-        return await asyncio.wrap_future(given(self._threads, partial(function, *args, **more)))
+        return await asyncio.wrap_future(given(self._threads.starting, partial(function, *args, **more)))
 
     def _require_open(self) -> None:
         if self.session.is_closed:
@@ -269,10 +278,9 @@ def _end(execution: Execution) -> None:
 class AsyncExecution:
     """A command under way, or refused."""
 
-    def __init__(self, execution: Execution, pool: Callable[[], Workers], endings: Endings) -> None:
+    def __init__(self, execution: Execution, threads: "CommandThreads") -> None:
         self.execution = execution
-        self._pool = pool
-        self._endings = endings
+        self._threads = threads
         self._pumping: asyncio.Future[None] | None = None
         self._is_left = False
         """Whether the reader of its events has gone."""
@@ -290,7 +298,7 @@ class AsyncExecution:
     async def wait(self) -> Result:
         """As `Execution.wait`."""
         await self._leave()
-        waiting = asyncio.wrap_future(given(self._pool(), self.execution.wait))
+        waiting = asyncio.wrap_future(given(self._threads.following, self.execution.wait))
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
@@ -327,7 +335,7 @@ class AsyncExecution:
                 with suppress(RuntimeError):  # the loop is closed: no task waits
                     loop.call_soon_threadsafe(more.set)
 
-        pumping = self._pumping = asyncio.wrap_future(given(self._pool(), pump))
+        pumping = self._pumping = asyncio.wrap_future(given(self._threads.following, pump))
         try:
             while True:
                 try:
@@ -349,7 +357,7 @@ class AsyncExecution:
 
     async def cancel(self) -> None:
         """Ends the command and everything it started, daemons included."""
-        await self._endings.do(self.execution.cancel)
+        await self._threads.endings.do(self.execution.cancel)
 
     def write(self, data: bytes) -> int:
         """Types on its terminal; how many of the bytes it took for now."""
