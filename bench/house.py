@@ -61,7 +61,7 @@ def class_names(paths: dict[str, Path]) -> dict[str, list[str]]:
     """The modules that define each class name; private ones count too."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in paths.items():
-        for node in tree_of(path).body:
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(name)
     return found

@@ -17,6 +17,7 @@ from pinfold.policy.decide import STEPS
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.message import WireMessage
 from pinfold.service import client, remote_session
+from pinfold.settings.keys import TABLE
 
 TOP = Path(__file__).parent.parent
 SOURCE = TOP / "src/pinfold"
@@ -272,6 +273,31 @@ def test_what_pages_name_is_there(page: Path) -> None:
         assert path.exists() or path.stem == "NAME", path
     for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
         assert any((place / name).exists() for place in (TOP, SOURCE)) or "NAME" in name, (page.name, name)
+
+
+OTHERS_NAMES = {"memory.max", "memory.swap.max", "hooks.state", "config.lock", "config.worktree"}
+"""Files of the kernel and of git, and a table of Codex's settings, which look like modules of ours."""
+
+
+def described(path: Path) -> set[str]:
+    """The dotted names in backticks in a module's docstrings."""
+    nodes = (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Expr))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {name for text in texts for name in re.findall(r"`(?:pinfold\.)?([a-z_]\w*(?:\.\w+)+)`", text)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_modules_that_docstrings_name_are_there(path: Path) -> None:
+    known = {key.name for key in TABLE} | OTHERS_NAMES
+    parts = [each.relative_to(SOURCE).with_suffix("").parts for each in MODULES]
+    endings = {".".join(each[at:]): "/".join(each) for each in parts for at in range(len(each))}
+    packages = {folder for each in parts for folder in each}
+    endings |= {name.removesuffix(".__init__"): path for name, path in endings.items()}
+    for name in described(path) - known - endings.keys():
+        home, _, member = name.rpartition(".")
+        if name.partition(".")[0] in packages:
+            assert home in endings, name
+            assert re.search(rf"\b{member}\b", (SOURCE / f"{endings[home]}.py").read_text()), name
 
 
 THREAD = re.compile(

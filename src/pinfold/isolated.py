@@ -32,7 +32,7 @@ def isolated_python(*words: str, site: bool = False) -> tuple[str, ...]:
 
 
 elsewhere: list[str] = []
-"""More directories of packages, as whoever started this process named them."""
+"""More directories of packages, as the starter of this process named them."""
 
 
 def package_directories() -> list[str]:

@@ -148,7 +148,7 @@ PAINTED = "".join(f"\x1b[{row};40H(y is a no here)" for row in range(1, 41))
 def test_no_text_of_a_command_stands_in_a_question(screen: Screen, spoilt: str) -> None:
     (screen.work / "drawing").write_text(f"\x1b[2J{spoilt}{PAINTED}\x1b[1;1H")
     screen.run("run", "-c", f"cat drawing; {CURL}")
-    text = screen.wait_for("let it connect?")
+    text = screen.wait_for("Allow this connection?")
     before, _, asked = text.partition("pinfold asks")
     assert "connect to nowhere.invalid:80\n" in asked and "y is a no" in before
     assert "y is a no" not in asked and "d=A" not in text
@@ -266,7 +266,7 @@ def test_what_cannot_wait_is_asked_about_afterwards(screen: Screen, shell: str) 
     line = "echo begun; mv ~/out/d ~/out/e && read word && echo got:$word"
     screen.run("run", "-c", line, shell=shell)
     told = " ".join(screen.wait_for("Run it? [y n e]").split())
-    assert "run this with more than your own policy gives" in told and "would run again" in told
+    assert "run this with more than your own policy gives" in told and "runs it again" in told
     assert "Read-only file system" in told and "home/out" in told
     screen.press("y")
     screen.wait_until(lambda text: text.count("begun\n") == 2)

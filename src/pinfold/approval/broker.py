@@ -71,7 +71,7 @@ class CallQuestion(Protocol[A]):
         None if the question was withdrawn."""
 
     def denied(self, settlement: Settlement) -> A:
-        """The answer if nobody is to be asked."""
+        """The answer if no person is to be asked."""
 
     def failed(self, error: Exception) -> A:
         """The answer if it could not be asked."""

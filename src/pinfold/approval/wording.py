@@ -139,7 +139,7 @@ def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer
         Answer.ONCE: _this_time(question),
         Answer.SESSION: f"{what}, while this {'run' if question.ends_session else 'session'} lasts",
         Answer.ALWAYS: f"{what}, in later sessions too",
-        Answer.RULE: f"edit and add {rules(question)} to `{question.rule_key}`: not asked again",
+        Answer.RULE: f"edit {rules(question)} and add it to `{question.rule_key}`; not asked again",
         Answer.NO: "not this time",
     }
     offered = question.offered(reach)

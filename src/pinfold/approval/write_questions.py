@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pinfold.model.violation import Violation
     from pinfold.workspace.made_inside import MadeInside
 
-UNWRITTEN = "it could not be written down, so it is not done"
+UNWRITTEN = "the journal could not record the answer, so the write was denied"
 
 
 class Book(Protocol):
@@ -294,7 +294,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], context: GrantContext) -> De
     else:
         setting, step = "filesystem.write", StepCode.OUTSIDE
         named = protected_by(path, ("/",), context.policy.protected)
-        said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
+        said = f"{what}, which is outside the writable directories" + (f"; {named.why}" if named else "")
         rule = named.name if named else ""
         remedy = f"add it to `{setting}`"
         repository, git, _ = path.partition(f"/{GIT}/")

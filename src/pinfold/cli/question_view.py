@@ -191,7 +191,7 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
         after = wording.widening(question, reach, short_path)
         word = "narrower" if question.is_widest(reach) else "wider"
         lasting = "s (while this run lasts) and a" if question.ends_session else "s and a"
-        rows.append((WIDER, word, f"make {lasting} apply to {after}"))
+        rows.append((WIDER, word, f"apply {lasting} to {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 

@@ -106,7 +106,7 @@ def _processes() -> Iterator[LayerReport]:
     if (found := process_count()) is None:
         return
     held, most = found
-    told = f"you have {held:,}; from {most:,} on, commands get none"
+    told = f"you have {held:,}; at {most:,}, commands can start no more"
     state, fix = (LayerState.READY, "") if held < most else (LayerState.NOT, WHO_HAS_MOST)
     yield LayerReport("processes", state, told, fix)
 
@@ -122,14 +122,18 @@ def _pen(policy: SandboxPolicy) -> LayerReport:
             result = backend.open_session([work]).run(StartRequest(("true",), policy, work, timeout=PATIENCE))
             backend.close()
     except ConfinementError as error:
-        return LayerReport("a pen", LayerState.NOT, str(error), REPORT)
+        return LayerReport("trial sandbox", LayerState.NOT, str(error), REPORT)
     except OSError as error:
-        return LayerReport("a pen", LayerState.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
+        return LayerReport(
+            "trial sandbox", LayerState.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME"
+        )
     finally:
         backend.close()
     if result.exit_code != 0:
-        return LayerReport("a pen", LayerState.NOT, "one was built, and `true` failed in it", REPORT)
-    return LayerReport("a pen", LayerState.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
+        return LayerReport("trial sandbox", LayerState.NOT, "it was built, but `true` failed in it", REPORT)
+    return LayerReport(
+        "trial sandbox", LayerState.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s"
+    )
 
 
 def _tools() -> Iterator[LayerReport]:

@@ -175,7 +175,7 @@ class Proxy:
             self._editor(message)
 
     def _end(self, command: str) -> None:
-        """The agent runs commands by itself: whoever waits for it hears why it is stopped."""
+        """The agent runs commands by itself: each waiting request gets the reason why it is stopped."""
         self._stopped = (
             f"the agent ran `{visible(command)}` by itself, outside of the sandbox, and was stopped: pinfold"
             " acp holds agents that use the editor's terminals; for this one, use its hooks (`pinfold"

@@ -1,6 +1,6 @@
 """The settings in force: every layer merged, every value with its origin.
 
-`settings.load` makes these. A stage that reads them never asks which layer a value came from in order to
+`settings.build` makes these. A stage that reads them never asks which layer a value came from in order to
 decide; `origin` is for telling a person. Names and defaults of the approval settings are Cursor's.
 """
 

@@ -39,7 +39,7 @@ class SessionRules:
             return _unasked(host, port, _text(error))
         if said.verdict is Verdict.ALLOW:
             return said
-        why = said.message or f"{host}:{port} was asked for, and the answer is no"
+        why = said.message or f"the answer to {host}:{port} was no"
         return said._replace(verdict=Verdict.DENY, message=why, files=(), unnamed_tls=False)
 
     @property
@@ -53,7 +53,7 @@ def _failed(host: str, error: Exception) -> HostDecision:
 
 
 def _unasked(host: str, port: int, why: str) -> HostDecision:
-    return HostDecision(Verdict.DENY, f"nobody could be asked about {host}:{port}: {why}")
+    return HostDecision(Verdict.DENY, f"the question about {host}:{port} could not be asked: {why}")
 
 
 def _text(error: Exception) -> str:

@@ -70,7 +70,7 @@ def explained(
 
     `policy` and `roots` say what hides a path that a command tried to read; `is_there`, whether a path
     exists; `may_write`, whether the user could change it without a sandbox; `own`, the files that pinfold
-    reads and runs; `is_gits`, whether a path outside of the roots is open once git's writes are."""
+    reads and runs; `is_git_file`, whether a path outside of the roots is open once git's writes are."""
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if violation.operation.startswith(AGENT):

@@ -3,7 +3,7 @@
 INVARIANT: what is written is read back as the same policy, and no field is lost on the way. What is not
 understood (a key, a type, a value) refuses: the part left out may be the one that narrows.
 
-Nothing is enforced or compared here, and no file is read. The binary form is `policy.wire`.
+Nothing is enforced or compared here, and no file is read. The binary form is `policy.protobuf_format`.
 """
 
 from collections.abc import Mapping

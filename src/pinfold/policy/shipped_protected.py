@@ -2,7 +2,7 @@
 
 Each is a file that something on the host would run or obey later, without being asked: a git hook, an
 editor's task, a shell's start-up file. The list is `data/protected.toml`, with the reason of each.
-How a path is held against them is `model.names`.
+How a path is held against them is `model.protected_names`.
 """
 
 from collections.abc import Callable

@@ -192,7 +192,7 @@ class Elevation(Protocol):
         """Whether a person can be asked about commands of this policy."""
 
     def known(self, wanted: Wanted) -> Ruling | None:
-        """The answer, if there is no need to ask, or nobody may be asked."""
+        """The answer, if there is no need to ask, or no person may be asked."""
 
     def put(
         self,
@@ -242,7 +242,7 @@ class StartRequest(Struct, frozen=True):
     terminal: tuple[int, int] | None = None
     """Rows and columns: run on a terminal, where stdout and stderr are one and stdin stays open."""
     entry: int = 0
-    """Its row in the journal; for whoever has to tell about it."""
+    """Its row in the journal."""
     streams: HandedStreams = HandedStreams()
     umask: int | None = None
     """The file mode creation mask; None is that of the process that opened the session."""

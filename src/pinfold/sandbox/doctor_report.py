@@ -23,8 +23,8 @@ LANDLOCK_GREW = (
 )
 """What each version of Landlock brought, and what holds that where it is missing."""
 SERVES = {
-    "user_namespace": "powers over the pen alone",
-    "mount_namespace": "the pen's own tree, mostly read-only",
+    "user_namespace": "root powers inside the sandbox alone",
+    "mount_namespace": "a file tree of its own, mostly read-only",
     "pid_namespace": "the machine's processes are out of sight",
     "net_namespace": "no network but what is let in",
     "ipc_namespace": "shared memory and queues of its own",
@@ -97,7 +97,9 @@ def _yama(machine: Machine) -> LayerReport:
         why = "scope 3: no process may read another, so no call can be answered"
         return LayerReport("Yama ptrace scope", LayerState.NOT, why, remedy(machine, "yama"))
     detail = "not in this kernel" if machine.yama < 0 else f"scope {machine.yama}"
-    return LayerReport("Yama ptrace scope", LayerState.READY, f"{detail}, which leaves the warden its work")
+    return LayerReport(
+        "Yama ptrace scope", LayerState.READY, f"{detail}, which lets the warden read the calling process"
+    )
 
 
 def _cgroup(machine: Machine) -> LayerReport:
@@ -105,7 +107,7 @@ def _cgroup(machine: Machine) -> LayerReport:
         return LayerReport(
             "cgroup delegation",
             LayerState.READY,
-            "memory and processes of all that a pen runs can be limited",
+            "limits on memory and processes of a whole sandbox work",
         )
     why = f"{machine.cgroup.reason}; only limits of memory need it"
     return LayerReport("cgroup delegation", LayerState.NOT, why, remedy(machine, "cgroup"), needed=False)

@@ -64,7 +64,7 @@ PROXIES = {
     "CLOUDSDK_PROXY_PORT": str(PROXY_PORT),
     "NODE_USE_ENV_PROXY": "1",
 }
-"""Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
+"""Where programs that know proxies find the gate. Others reach it by connecting to any host."""
 HISTORIES = {
     "LESSHISTFILE": "-",
     "HISTFILE": "",

@@ -2,8 +2,8 @@
 service.
 
 Facts: every process of the user could connect to the socket, and could make one in its place. So it lies in
-Pinfold's state, which is the user's alone and which no sandbox shows, and each side asks the kernel who the
-other is. Its name holds what the service was started from: another checkout, interpreter or home has a
+Pinfold's state, which is the user's alone and which no sandbox shows, and each side asks the kernel for the
+other's user. Its name holds what the service was started from: another checkout, interpreter or home has a
 service of its own.
 
 Hooks and clients load this file at each tool call: it imports nothing that is not built in.
@@ -20,12 +20,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import NamedTuple
-
-    class Reply(NamedTuple):
-        code: int
-        out: bytes
-        err: bytes
 
 
 SWITCH = "PINFOLD_HOOK_SERVICE"

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 SOCKET_VARIABLES = ("SSH_AUTH_SOCK",)
 SETTING = "setting"
-OTHERWISE = "other settings in force do not leave it open"
+OTHERWISE = "another setting still forbids it"
 UNSEEN = "it did not run in the sandbox, so it is not known what it would need there"
 
 
@@ -215,7 +215,7 @@ def _notes(session: "Session", proposal: Proposal, records: Iterable[WantedAcces
     for directory in proposal.new_directories:
         yield f"{directory} is not there yet: it is made with the entry, so that nothing above it is opened"
     if any(record.answer is not PersonAnswer.YES and record.operation != READ for record in records):
-        yield "what was refused may have kept it from wanting more: learn again once this is settled"
+        yield "a denial may have stopped the command early: learn again after this change"
 
 
 # What would come of it

@@ -180,9 +180,9 @@ def _is_size(given: object) -> bool:
 def require_approvers(approvers: "Sequence[Approver]") -> None:
     for each in approvers:
         if not callable(each):
-            raise RequestError(f"an approver is called with a question, which {each!r} cannot be")
+            raise RequestError(f"approvers must be callable, got {each!r}")
         if _is_coroutine(each):
-            raise RequestError(f"an approver is called on a thread, and cannot be `async`: {each!r}")
+            raise RequestError(f"approvers run on a thread and cannot be `async`, got {each!r}")
 
 
 def _is_coroutine(called: object) -> bool:

@@ -89,7 +89,9 @@ class Retries:
         said = answer if answer in left.choices else Answer.NO
         is_no = said is Answer.NO
         outcome = SettlementOutcome.UNANSWERED if is_no else SettlementOutcome.GRANTED
-        return self._again(judged, left, Settlement(said, "who opened the session", outcome), given)
+        return self._again(
+            judged, left, Settlement(said, "the program that opened the session", outcome), given
+        )
 
     def _again(
         self, judged: Judged, question: PermissionNeeded, settlement: Settlement, given: Given
@@ -117,7 +119,7 @@ def told(decision: Decision, violations: Sequence[Violation]) -> Decision:
     """The decision with one more reason: why it is asked."""
     more = f" and {len(violations) - 1} more" if len(violations) > 1 else ""
     first = " ".join((violations[0].operation, violations[0].path))
-    said = f"it failed: the sandbox denied `{first}`{more}; with permission for that it would run again"
+    said = f"it failed: the sandbox denied `{first}`{more}; a yes allows that and runs it again"
     reason = Reason(StepCode.AGAIN, said, Verdict.ASK)
     return replace(decision, reasons=(reason, *decision.reasons))
 

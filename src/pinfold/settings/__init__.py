@@ -1,6 +1,7 @@
 """Which settings are in force.
 
-`load` reads every layer, checks it, merges them by the key table (`keys`) and builds `model.Settings`.
+`load` reads every layer, checks it, merges them by the key table (`keys`) and builds
+`model.settings.Settings`.
 This package may import `model` and nothing else of ours; what the text of a rule means, and whether a text
 names hosts, is handed in.
 """

@@ -1,4 +1,4 @@
-"""The values in force become `model.Settings`; and `effective` turns those back into plain values by key.
+"""Makes `model.settings.Settings` of the values in force, and with `effective` plain values by key again.
 
 The only module that knows every key by name. It decides nothing about layers; the `[admin]` table is applied
 first (`merge.bind`). A test checks that `effective` forgets no key.
@@ -220,7 +220,7 @@ def require_sound(
 def _shipped_rules(entries: tuple[WrittenValue, ...]) -> tuple[Rule, ...]:
     """Made once in a process, and without `shape`, which would read the chart of each program (18 ms cold).
 
-    A permissive rule compares words alone, and ours are plain ones; a test holds them against `shell.shape`.
+    A permissive rule compares words alone, and ours are plain ones; a test holds them against `shape`.
     """
     texts = [str(entry.value) for entry in entries]
     return tuple(Rule(text, Shape(text.split()[0], tuple(text.split())), Origin("default")) for text in texts)

@@ -41,12 +41,12 @@ UNSEEN = PASSED_OVER | PACKAGES
 OF_KERNEL = frozenset({"proc", "sys"})
 """The kernel's own, where no user can put an ignore file, and which are without end."""
 MOST_DIRECTORIES = 2_000_000
-"""Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
-file lies beyond any smaller number."""
+"""Not less than what a survey walks (`tree_walk.MOST_ENTRIES`): commands can make directories, so that an
+ignore file lies beyond any smaller number."""
 MOST_CLOSED = 1_000
 """Directories that are hidden since they cannot be searched: each name of the workspace is matched against
 them. Only a command makes that many."""
-TOO_LONG = "have them taken away: to know what the ignore files in them hide, each has to be held in memory"
+TOO_LONG = "remove some: to know what the ignore files in them hide, each has to be held in memory"
 
 
 class _Directory(Struct, frozen=True):

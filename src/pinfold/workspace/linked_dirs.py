@@ -26,7 +26,7 @@ MOST_STEPS = 100_000
 """Directories. Listing as many takes some seconds, once."""
 TOO_MANY = (
     "too many links lead to directories of the workspace, so that what is hidden behind them cannot be found "
-    "in time; have them taken away"
+    "in time; remove some"
 )
 
 

@@ -44,7 +44,7 @@ MOST_STEPS = 200_000
 """About half a second of them. A project with a thousand links needs a tenth."""
 TOO_MANY = (
     "too many links with names that are hidden or protected, so that what they lead to cannot be found in "
-    "time; have them taken away"
+    "time; remove some"
 )
 
 

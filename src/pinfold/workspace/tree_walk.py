@@ -1,7 +1,7 @@
 """One walk down a tree for what is protected and hidden in it, that remembers what it saw.
 
 Facts that shape it:
-- A directory that has not changed is not listed again (`unchanged`).
+- A directory that has not changed is not listed again (`dir_cache`).
 - A command may close a directory (chmod 000) and open it again after the walk, and may have put anything into
   it before. So the walk reports a directory that it cannot list, unless it belongs to another user: then it
   stays closed in the pen as well.

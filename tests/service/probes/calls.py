@@ -182,7 +182,7 @@ def what_cannot_wait_is_asked_for_afterwards_and_run_once_more() -> None:
         assert len(begun) == 2 and events[-1].name == "exit" and events[-1].params["code"] == 0, events
         assert [event.name for event in events].count("exit") == 1 and os.path.isdir(f"{out}/e")
         (question,) = person.asked
-        assert question.capability == "widen" and "would run again" in question.reasons[0]["message"]
+        assert question.capability == "widen" and "runs it again" in question.reasons[0]["message"]
         person.answer = "no"
         assert opened.run(f"mv {out}/e {out}/f").code and len(person.asked) == 2
 

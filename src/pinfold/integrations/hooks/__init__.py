@@ -50,7 +50,7 @@ def answer(
     except PinfoldError as error:
         if call.event in STARTS:
             return HookReply(stderr=f"pinfold: {error}\n", exit_code=1)
-        denied = HookOutcome(Opinion.DENY, f"{error}; until that is mended nothing is allowed")
+        denied = HookOutcome(Opinion.DENY, f"{error}; every call is denied until that is fixed")
         reply = words.reply(call, denied)
     return reply
 

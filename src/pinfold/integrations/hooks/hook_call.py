@@ -1,6 +1,6 @@
 """What an agent's hook is asked, and what it answers, in terms that all agents share.
 
-Each agent's module reads its payload into a `Call` and puts an `Outcome` into that agent's answer.
+Each agent's module reads its payload into a `HookCall` and puts a `HookOutcome` into that agent's answer.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def no_directory(path: str) -> str:
     """Why no command can be started there, and what to do."""
     from pinfold.model.escape_text import visible
 
-    return f"there is no directory {visible(path)}; work in one that is there"
+    return f"the directory {visible(path)} does not exist; use one that does"
 
 
 def blocked(message: str) -> HookReply:

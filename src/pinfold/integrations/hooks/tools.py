@@ -151,11 +151,11 @@ def plain(name: str) -> str:
 def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
     line = given.get("command")
     if not isinstance(line, str):
-        raise UnjudgedError("there is no `command` in it")
+        raise UnjudgedError("the tool call has no `command`")
     places = {repr(given[key]): given[key] for key in STARTS if given.get(key)}
     if len(places) > 1:
         # No question: the line of a call that is not judged would run as it is, outside the sandbox.
-        raise MalformedError("it names several working directories; name one")
+        raise MalformedError("the tool call names several working directories; name one")
     where = next(iter(places.values()), None)
     if where is not None and not isinstance(where, str):
         raise UnjudgedError("its working directory is no text")

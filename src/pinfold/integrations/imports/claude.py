@@ -33,7 +33,7 @@ def read(found: ImportedRules, data: Mapping[str, object]) -> None:
 def _rule(found: ImportedRules, text: str, decision: str) -> None:
     match = RULE.fullmatch(text.strip())
     if match is None:
-        found.none(text, "it is no rule")
+        found.none(text, "it is not a valid rule")
         return
     name, spec = match[1], match[2]
     if name.startswith("mcp__"):
@@ -75,7 +75,7 @@ def _read(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     elif decision == "ask":
         found.none(text, "reading is not asked about here: a path is hidden or not")
     elif path is None:
-        found.none(text, "it is meant from the directory of the settings; write the path in full")
+        found.none(text, "the path is relative to the settings file; write the whole path")
     else:
         rules.hidden(found, text, path)
 
@@ -83,7 +83,7 @@ def _read(found: ImportedRules, text: str, decision: str, spec: str) -> None:
 def _edit(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     path = _path(spec)
     if path is None:
-        found.none(text, "it is meant from the directory of the settings; write the path in full")
+        found.none(text, "the path is relative to the settings file; write the whole path")
     elif decision == "allow":
         rules.writable(found, text, path, Fit.WIDER, "commands could write there too, not the tool alone")
     elif decision == "ask":

@@ -166,7 +166,7 @@ def _cursor(home: str, _: Mapping[str, str]) -> AgentSetup:
         os.path.join(place, "commands", "pinfold.md"),
         "/pinfold",
         members={"version": 1},
-        notes=("cloud agents read the hooks of a project alone: there nothing of this holds",),
+        notes=("cloud agents load only a project's hooks, so Pinfold does not protect them",),
     )
 
 

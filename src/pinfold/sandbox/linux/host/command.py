@@ -120,7 +120,9 @@ class PennedCommand(PipedCommand):
         if len(data) != STATUS.size:
             if self.cancelled or self.session.closed:
                 return Exited(None, signal.SIGKILL, cancelled=True)
-            raise ConfinementError("the pen ended while the command ran; how far it came is not known")
+            raise ConfinementError(
+                "the sandbox died while the command was running; the command may have partly completed"
+            )
         kind, value = STATUS.unpack(data)
         if kind == EXITED:
             return Exited(value & 0xFF, None, cancelled=self.cancelled)
@@ -245,14 +247,14 @@ class Start:
                     self._has_stdin,
                     self.request.umask,
                 )
-                # Whoever is interrupted (Ctrl-C) does not know whether it was told.
+                # An interrupted caller (Ctrl-C) does not know whether the spawner was told.
                 self.pen.last_environment = None
                 channel.send(self.pen.control, message, tuple(self.theirs))
                 self.pen.last_environment = environment
             except (ProcessLookupError, channel.ChannelClosed):
-                raise PenGone("the pen is gone; nothing was run") from None
+                raise PenGone("the sandbox has ended; nothing was run") from None
             except (OSError, ValueError) as error:
-                raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
+                raise ConfinementError(f"the sandbox cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
             try:
                 answer = os.read(status, STATUS.size) if self.pen.answers(status) else b""
@@ -268,7 +270,9 @@ class Start:
             self.session.kill(tag)
             with suppress(ProcessLookupError):
                 self.pen.signal(signal.SIGKILL)
-            raise ConfinementError("the pen ended while the command began; how far it came is not known")
+            raise ConfinementError(
+                "the sandbox died while the command was starting; the command may have partly completed"
+            )
         return tag, *STATUS.unpack(answer)
 
     @property
@@ -287,8 +291,8 @@ class Start:
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
             raise ConfinementError(
-                f"the directory `{self.request.cwd}` cannot be entered in the pen: {why}; "
-                "begin in a project, or make this one of them"
+                f"the sandbox cannot enter the directory `{self.request.cwd}`: {why}; "
+                "start in a project, or add it with `--project`"
             )
         if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
             why += self._bound(value)

@@ -218,7 +218,7 @@ class Elevating:
         error, _ = self.granter.ask(CheckChange(call.change))
         if not error:
             return None
-        return Ruling(False, UNDONE.get(error) or f"you may not write it either: {os.strerror(error)}")
+        return Ruling(False, UNDONE.get(error) or f"your own user may not write it: {os.strerror(error)}")
 
     # Doing
 

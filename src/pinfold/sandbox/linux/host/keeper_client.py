@@ -73,12 +73,15 @@ class KeeperClient:
                 for way in found:
                     way.close()
                 self.close(number)
-                raise ConfinementError(f"no pen could be held: {os.strerror(EMFILE)}; nothing was run")
+                raise ConfinementError(
+                    f"no more sandboxes can be kept: {os.strerror(EMFILE)}; nothing was run"
+                )
             case NotBuilt(why):
                 raise ConfinementError(
-                    f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
+                    f"the sandbox could not be built: {why}; nothing was run; "
+                    "`pinfold doctor` says what is missing"
                 )
-        raise ConfinementError("the keeper gave no answer that is known")
+        raise ConfinementError("the sandbox keeper gave an unknown answer; nothing was run")
 
     def close(self, number: int) -> None:
         """Ends a session or a pen, and everything in it."""
@@ -102,7 +105,9 @@ class KeeperClient:
                     for descriptor in descriptors:
                         os.close(descriptor)
             except (channel.ChannelClosed, OSError):
-                raise ConfinementError("the keeper is gone; nothing was run") from None
+                raise ConfinementError(
+                    "the sandbox keeper has ended; nothing was run; start a new session"
+                ) from None
 
     def end(self) -> None:
         """Ends it and everything it keeps, and awaits that. Once is enough; more is no harm."""

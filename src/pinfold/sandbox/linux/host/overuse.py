@@ -131,7 +131,7 @@ class OveruseFinder:
         return self._told(lambda pid: sum(1 for _ in _told_of(pid, INOTIFY)), most_queues())
 
     def _told(self, count: Callable[[int], int], most: int) -> Usage:
-        """What the descriptors of each process tell; whoever hides them may have all."""
+        """What the descriptors of each process tell; a process that hides them may have all."""
         usage = Counter({pid: count(pid) for pid in self._processes()})
         usage[UNSEEN] = most if self._shut() else 0
         return usage

@@ -141,7 +141,9 @@ class LinuxSession:
                     pen = self._renewed(policy, pen)
             except OSError as error:
                 why = error.strerror or error
-                raise ConfinementError(f"no pen could be made: {why}; nothing was run") from None
+                raise ConfinementError(
+                    f"the sandbox could not be built: {why}; nothing was run; run `pinfold doctor`"
+                ) from None
             pen.began()
             return pen
 

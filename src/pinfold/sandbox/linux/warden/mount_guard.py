@@ -23,7 +23,7 @@ Why on a thread of its own:
 The thread also reads the socket of the host. Messages for the loop go into `heard`, and `bell` rings.
 
 Accepted: if a directory above is replaced as a whole, the host sees it before the next command
-(`host.mount_check`), not this thread. Beyond `MOST` names no further ones are watched.
+(`workspace.watcher`), not this thread. Beyond `MOST` names no further ones are watched.
 """
 
 import os
