@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds. Nobody waits that long but a test that fails."""
 
 

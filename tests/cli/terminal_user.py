@@ -48,7 +48,7 @@ class Person:
         }
 
     def run(
-        self, *arguments: str, stdin: bytes = b"", patience: float = 60.0
+        self, *arguments: str, stdin: bytes = b"", patience: float = 2 * PATIENCE
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [*self.program, "run", *arguments],
@@ -84,7 +84,7 @@ class Person:
             **self.given,
         )
         os.close(theirs)
-        written, deadline = b"", time.monotonic() + 60
+        written, deadline = b"", time.monotonic() + 2 * PATIENCE
         try:
             while process.poll() is None or select.select([ours], [], [], 0.2)[0]:
                 assert time.monotonic() < deadline, written
@@ -147,7 +147,7 @@ class Screen:
         words = " ".join(f"{name}={shlex.quote(value)}" for name, value in names.items())
         self._open = True
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "34",
-                   f"export {words}; {line}; exec sleep 100",
+                   f"export {words}; {line}; exec sleep 1000",
                    ";", "pipe-pane", "-O", f"cat > {shlex.quote(self._written)}")  # fmt: skip
 
     @property
@@ -165,7 +165,7 @@ class Screen:
             capture_output=True,
             check=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         ).stdout
 
     def press(self, *keys: str) -> None:
@@ -179,10 +179,10 @@ class Screen:
     def text(self) -> str:
         return self._tmux("capture-pane", "-p")
 
-    def wait_for(self, text: str, patience: float = 40.0) -> str:
+    def wait_for(self, text: str, patience: float = PATIENCE) -> str:
         return self.wait_until(lambda screen: text in screen, patience)
 
-    def wait_until(self, true: Callable[[str], bool], patience: float = 40.0) -> str:
+    def wait_until(self, true: Callable[[str], bool], patience: float = PATIENCE) -> str:
         end = time.monotonic() + patience
         while not true(screen := self.text()):
             assert time.monotonic() < end, screen

@@ -60,6 +60,6 @@ def test_a_pen_that_breaks_is_told() -> None:
 
 
 def test_bytes_that_are_no_text_are_shown_as_soon_as_text_is() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert len(text_of(b"\x80" * (1 << 20) + b"x", 1 << 20)) == (1 << 20) - 3
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 10

@@ -14,7 +14,7 @@ import pytest
 from pinfold.kernel import process
 
 T = TypeVar("T")
-SECONDS = 20
+SECONDS = 60
 NOBODY = 65534
 
 USERS = pytest.mark.parametrize("uid", [os.getuid(), NOBODY], ids=["ourselves", "ordinary"])

@@ -78,7 +78,7 @@ DEEP = [
 def test_bounds_are_problems(text: str) -> None:
     start = time.monotonic()
     script = parse(text)
-    assert time.monotonic() - start < 30  # unbounded, these take minutes
+    assert time.monotonic() - start < 100  # unbounded, these take minutes
     assert script.problem or any(unknown.runs for unknown in script.unknowns)
 
 

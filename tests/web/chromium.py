@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 30.0
 NAVIGATED = (
     "Inspected target navigated or closed",
     "Execution context was destroyed.",

@@ -89,7 +89,7 @@ import os, sys, time
 out = sys.argv[1]
 made = f"{out}/x/config.toml"
 open(f"{out}/a", "w").close()
-end = time.monotonic() + 4
+end = time.monotonic() + 2
 while time.monotonic() < end:
     for act in (lambda: os.close(os.open(made, 65)), lambda: os.unlink(made)):
         try: act()
@@ -97,7 +97,7 @@ while time.monotonic() < end:
 """
 MOVES = """
 import os, time
-end = time.monotonic() + 4
+end = time.monotonic() + 2
 while time.monotonic() < end and not os.path.exists(".cargo/config.toml"):
     for act in (lambda: os.mkdir("x"), lambda: os.rename("x", ".cargo"), lambda: os.rename(".cargo", "x")):
         try: act()

@@ -20,7 +20,7 @@ import pinfold
 from pinfold.kernel.syscall import MACHINE, NUMBERS
 
 ROUNDS = 8
-LONGEST = 20.0
+LONGEST = 55.0
 """Seconds after which a command was kept waiting: it is refused within a few, on a busy machine within some
 more, and who is not refused waits for as long as a command may take (`timeout`)."""
 HUNT = """

@@ -527,10 +527,8 @@ def exit_codes_and_signals_are_told_apart() -> None:
 def a_timeout_ends_daemons_and_nothing_else() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
-    began = time.monotonic()
     result = bench.run("(setsid sleep 1002 &) & nohup sleep 1003 & sleep 1004", timeout=0.3)
     assert result.timed_out and result.signal == signal.SIGKILL and result.exit_code is None
-    assert time.monotonic() - began < 20
     assert bench.out("cat /proc/[0-9]*/cmdline | tr '\\0' ' '").count("sleep 100") == 1
 
 
@@ -667,12 +665,10 @@ def killing_all_one_can_leaves_the_session() -> None:
 
 def a_stopped_spawner_is_continued_or_given_up() -> None:
     bench = Bench()
-    began = time.monotonic()
     result = bench.run("kill -STOP $PPID; sleep 1000", timeout=0.3)
     assert result.timed_out and result.signal == signal.SIGKILL
     bench.run("(sleep 0.2; kill -STOP $PPID) & kill -STOP -1", timeout=0.3)
     assert bench.out("echo again") == "again\n"
-    assert time.monotonic() - began < 30
 
 
 def pens_of_a_session_do_not_look_into_each_other() -> None:
@@ -746,9 +742,7 @@ def five_thousand_protected_paths_hold() -> None:
         os.makedirs(f"d{number}/.vscode")
     work = os.getcwd()
     bench = Bench(protected=[f"{work}/d{number}/.vscode" for number in range(5000)])
-    began = time.monotonic()
     bench.fails("echo > d4999/.vscode/x", "Read-only")
-    print(f"{time.monotonic() - began:.3f} s")
 
 
 def nothing_is_left_in_the_tree_after_a_kill() -> None:

@@ -178,7 +178,7 @@ def handler(*_):
 signal.signal(signal.SIGALRM, handler)
 signal.siginterrupt(signal.SIGALRM, False)
 signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
-end = time.monotonic() + 20
+end = time.monotonic() + 60
 for number in range(100):
     before = seen
     while seen == before and number:
@@ -584,9 +584,8 @@ def races_between_two_pens_make_no_protected_name() -> None:
     bench = Bench()
     other = SandboxPolicy(type=WORKSPACE.type, published_ports=(1,))
     moves = """
-end = time.monotonic() + 6
 moved = 0
-while time.monotonic() < end:
+while moved <= 100 or not os.path.exists("enough"):
     for one, two in (("mover", ".git"), (".git", "mover")):
         try: os.rename(one, two); moved += 1
         except OSError: pass
@@ -596,9 +595,9 @@ while time.monotonic() < end:
 print(moved)
 """
     makes = """
-end = time.monotonic() + 5
+end = time.monotonic() + 2
 made = 0
-while time.monotonic() < end:
+while made <= 100 or time.monotonic() < end:
     for name in ("commondir", "gitdir"):
         try: os.close(os.open("mover/" + name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)); made += 1
         except OSError: pass
@@ -607,6 +606,7 @@ while time.monotonic() < end:
         if os.path.lexists(".git/" + name):
             print("planted", flush=True)
     os.close(held)
+open("enough", "w").close()
 print(made)
 """
     mover = bench.session.start(bench.request([PYTHON, "-c", PRELUDE + moves], other))

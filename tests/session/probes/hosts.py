@@ -183,25 +183,24 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
             wait_until(lambda: os.path.exists("begun"))
             os.unlink("begun")
             took = float(fine(session, python(hearing, host, at)))
-            assert took < 10, (host, took)
+            assert took < 60, (host, took)
             result = running.wait()
             assert result.stdout.split() == [str(errno.ECONNREFUSED)] * 50, (result.stdout, result.stderr)
 
 
 LOST = """
     import time
-    lost = 0
-    end = time.monotonic() + 4
-    while time.monotonic() < end:
-        start = time.monotonic()
+    began, lost, quick = time.monotonic(), 0, 0
+    while (now := time.monotonic()) < began + 1.2 or quick < 20:
         open("made", "w").close()
-        took = time.monotonic() - start
-        lost += took if took > 0.2 else 0
-    print(lost)
+        took = time.monotonic() - now
+        if took > 0.2: lost += took
+        else: quick += 1
+    print(lost / (time.monotonic() - began))
 """
-"""For how long of four seconds others wait for calls that the warden answers. A busy machine takes a second
-of them at times; a warden that is kept loses all of them, and however long it is kept besides."""
-MOST_LOST = 2.0
+"""Which part of the time others wait for calls that the warden answers. A busy machine takes half of it at
+times; a warden that is kept takes all of it."""
+MOST_LOST = 0.9
 
 
 def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
@@ -209,7 +208,7 @@ def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
     code = """
         import fcntl, os, signal, socket, struct, sys, time
         host, port, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-        end = time.monotonic() + 3
+        end = time.monotonic() + 1.5
         while time.monotonic() < end:
             sock = socket.socket()
             sock.setsockopt(socket.IPPROTO_IP, 21, 255)
@@ -230,7 +229,7 @@ def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
     with banner() as port, opened() as session:
         for host, at in (("198.18.0.1", 3128), ("a.test", port)):
             for how in ("flags", "timeout"):
-                running = session.start(python(code, host, at, how), timeout=20)
+                running = session.start(python(code, host, at, how), timeout=60)
                 lost = float(fine(session, python(LOST)))
                 assert lost < MOST_LOST, (host, how, lost)
                 assert not running.wait().timed_out
@@ -240,7 +239,7 @@ def sockets_that_linger(_: Machine) -> None:
     """Who closes a socket last may have to wait for its other side: that is never for all others to do."""
     code = """
         import os, signal, socket, struct, sys, time
-        how, end = sys.argv[1], time.monotonic() + 3
+        how, end = sys.argv[1], time.monotonic() + 1.5
         server = socket.socket()
         server.bind(("127.0.0.1", 0))
         server.listen(100)
@@ -262,7 +261,7 @@ def sockets_that_linger(_: Machine) -> None:
     """
     with opened() as session:
         for how in ("bind", "connect"):
-            running = session.start(python(code, how), timeout=20)
+            running = session.start(python(code, how), timeout=60)
             lost = float(fine(session, python(LOST)))
             assert lost < MOST_LOST, (how, lost)
             assert not running.wait().timed_out
@@ -762,7 +761,7 @@ def a_question_holds_the_connection(_: Machine) -> None:
             person = Waits(answer)
             with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
                 execution = session.start(python(CONNECT, "a.test", port, *patience))
-                assert person.asked.wait(30)
+                assert person.asked.wait(PATIENCE)
                 if patience:
                     wait_until(lambda: os.path.exists("connected"))
                 else:
@@ -828,10 +827,9 @@ def a_command_that_waits_can_be_ended(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
         execution = session.start(python(CONNECT, "a.test", port))
-        assert person.asked.wait(30)
-        began = time.monotonic()
+        assert person.asked.wait(PATIENCE)
         threading.Timer(0.1, execution.cancel).start()
-        assert execution.wait().cancelled and time.monotonic() - began < 20
+        assert execution.wait().cancelled
         wait_until(lambda: any("stopped waiting" in entry.data["message"] for entry in connections()))
         person.go.set()
 
@@ -849,7 +847,7 @@ def what_a_command_did_not_wait_for_was_refused_it(_: Machine) -> None:
         ):
             ended_then = "until test -e asked; do sleep 0.02; done; kill -KILL $!; wait"
             execution = session.start(f"{line} & {ended_then}")
-            assert person.asked.wait(30), line
+            assert person.asked.wait(PATIENCE), line
             person.asked.clear()
             Path("asked").touch()
             result = execution.wait()
@@ -865,7 +863,7 @@ def what_a_command_left_running_may_wait_on(_: Machine) -> None:
     with pages(False) as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
         line = f"{program('curl')} -sS -m 30 -o got http://a.test:{port}/ >/dev/null 2>&1 &"
         execution = session.start(f"{line} until test -e go; do sleep 0.02; done")
-        assert person.asked.wait(30)
+        assert person.asked.wait(PATIENCE)
         Path("go").touch()
         assert not execution.wait().violations
         person.go.set()
@@ -914,7 +912,7 @@ def an_answer_for_one_command_is_not_for_another_that_waits_beside_it(_: Machine
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[answer]) as session:
         lines = [python(CONNECT, "a.test", port, 20), python(CONNECT, "a.test", port, 30)]
         first = session.start(lines[0])
-        assert person.asked.wait(30)
+        assert person.asked.wait(PATIENCE)
         second = session.start(f"touch begun; {lines[1]}")
         wait_until(lambda: os.path.exists("begun"))
         time.sleep(1)  # it waits where nothing tells of it
@@ -937,10 +935,9 @@ def a_signal_ends_the_wait(_: Machine) -> None:
             f"({python(code, 'a.test', port)}\n) & "
             "until test -e go; do sleep 0.02; done; pkill -INT -f /tmp/p; wait $!"
         )
-        assert person.asked.wait(30)
-        began = time.monotonic()
+        assert person.asked.wait(PATIENCE)
         Path("go").touch()
-        assert execution.wait().exit_code == 7 and time.monotonic() - began < 20
+        assert execution.wait().exit_code == 7
         person.go.set()
 
 

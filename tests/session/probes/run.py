@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ from pinfold.sandbox.linux.host import command as start
 from pinfold.session import start as start_stage
 from pinfold.state.directory import journal_file
 from pinfold.state.sessions import live_sessions
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.probe_module import probes_of, run
 
 
@@ -354,10 +353,8 @@ def cancelling_ends_the_command_and_its_daemons() -> None:
 
 def time_runs_out() -> None:
     with opened() as session:
-        began = time.monotonic()
-        result = session.run(pinfold.RunCommand("sleep 50", timeout=0.3))
+        result = session.run(pinfold.RunCommand("sleep 1000", timeout=0.3))
         assert result.timed_out and "timed_out=True" in repr(result)
-        assert time.monotonic() - began < 30
 
 
 def output_beyond_the_limit_is_told() -> None:
@@ -824,17 +821,19 @@ def a_cancelled_task_takes_its_question_along() -> None:
             while not person.withdrawn.is_set():
                 await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(work(), 30))
+    asyncio.run(asyncio.wait_for(work(), 2 * PATIENCE))
     assert not os.path.exists("made")
 
 
 def asyncio_hosts_run_many_at_once() -> None:
     async def work() -> None:
         async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:
-            began = time.monotonic()
-            results = await asyncio.gather(*(session.run(f"sleep 0.5; echo {n}") for n in range(64)))
-            assert [result.stdout for result in results] == [f"{n}\n" for n in range(64)]
-            assert time.monotonic() - began < 20
+            waits = "until test -e go; do sleep 0.5; done"
+            running = [asyncio.create_task(session.run(f"echo > {n}; {waits}; echo {n}")) for n in range(64)]
+            while not all(os.path.exists(str(n)) for n in range(64)):
+                await asyncio.sleep(0.05)
+            open("go", "w").close()
+            assert [(await each).stdout for each in running] == [f"{n}\n" for n in range(64)]
             assert (await session.check("ls")).verdict == "allow"
             assert (await session.check_path("x")).verdict == "allow"
 
@@ -890,13 +889,13 @@ def a_command_is_cancelled_though_the_hosts_threads_are_busy() -> None:
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
-        busy = [loop.run_in_executor(None, free.wait, 60) for _ in range(64)]
+        busy = [loop.run_in_executor(None, free.wait, 2 * PATIENCE) for _ in range(64)]
         async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:
             task = asyncio.create_task(session.run("echo > begun; sleep 547"))
             while not os.path.exists("begun"):
                 await asyncio.sleep(0.01)
             task.cancel()
-            done, _ = await asyncio.wait((task,), timeout=20)
+            done, _ = await asyncio.wait((task,), timeout=PATIENCE)
             assert task in done and not free.is_set()
             execution = await session.start("sleep 547")
             await execution.cancel()
@@ -904,7 +903,7 @@ def a_command_is_cancelled_though_the_hosts_threads_are_busy() -> None:
         free.set()
         await asyncio.gather(*busy)
 
-    asyncio.run(asyncio.wait_for(work(), 50))
+    asyncio.run(asyncio.wait_for(work(), 2 * PATIENCE))
 
 
 def asyncio_hosts_take_events() -> None:
@@ -960,7 +959,7 @@ def what_ended_with_its_session_can_be_asked_for_afterwards() -> None:
         assert isinstance(end, pinfold.Exited) and end.cancelled
         assert not [thread for thread in threading.enumerate() if thread.name == "pinfold-command"]
 
-    asyncio.run(asyncio.wait_for(work(), 60))
+    asyncio.run(asyncio.wait_for(work(), 2 * PATIENCE))
 
 
 def python_ends_whoever_waits_for_a_command_and_each_run_has_an_end() -> None:
