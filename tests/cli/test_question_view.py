@@ -148,7 +148,7 @@ PAINTED = "".join(f"\x1b[{row};40H(y is a no here)" for row in range(1, 41))
 def test_no_text_of_a_command_stands_in_a_question(screen: Screen, spoilt: str) -> None:
     (screen.work / "drawing").write_text(f"\x1b[2J{spoilt}{PAINTED}\x1b[1;1H")
     screen.run("run", "-c", f"cat drawing; {CURL}")
-    text = screen.wait_for("let it connect?")
+    text = screen.wait_for("Allow this connection?")
     before, _, asked = text.partition("pinfold asks")
     assert "connect to nowhere.invalid:80\n" in asked and "y is a no" in before
     assert "y is a no" not in asked and "d=A" not in text
