@@ -94,7 +94,11 @@ VERBS = {
     "approvals": Verb("approvals", "list or revoke remembered answers"),
     "journal": Verb("journal", "list what was run, denied and asked, or delete old entries"),
     "request": Verb(
-        "request", "ask the agent's person for a host, a path or git writes", "exit: 0 granted, 126 not"
+        "sessions",
+        "ask the agent's person for a host, a path or git writes",
+        "exit: 0 granted, 126 not",
+        configure="configure_request",
+        run="request",
     ),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb(

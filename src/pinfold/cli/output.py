@@ -39,7 +39,7 @@ MOST = 40
 INDENT = "  "
 
 
-class Caller:
+class VerbCaller:
     """The process that a verb works for: this one, or a client of the service (`serve_agents.RunClient`)."""
 
     is_remote = False
@@ -110,17 +110,17 @@ class Caller:
             return True
 
 
-_OURS = Caller()
-_caller: ContextVar[Caller] = ContextVar("caller", default=_OURS)
+_OURS = VerbCaller()
+_caller: ContextVar[VerbCaller] = ContextVar("caller", default=_OURS)
 
 
-def caller() -> Caller:
+def caller() -> VerbCaller:
     """The process that this thread works for."""
     return _caller.get()
 
 
 @contextmanager
-def working_for(one: Caller) -> Iterator[None]:
+def working_for(one: VerbCaller) -> Iterator[None]:
     token = _caller.set(one)
     try:
         yield

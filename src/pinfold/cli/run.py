@@ -109,9 +109,14 @@ def run(args: Namespace) -> int:
         # What an agent's command asks for, the agent's project may have set.
         environ = os.environ if args.asked_by is None else AgentVariables(os.environ)
         with open_session(args, approvers=approvers, environ=environ) as session:
-            return run_in(session, args, command, person, page)
+            code = run_in(session, args, command, person, page)
     finally:
         person.close()
+    if args.asked_by is None and _is_read():
+        from pinfold.cli.sessions import leave_service
+
+        leave_service()
+    return code
 
 
 def run_in(

@@ -16,7 +16,7 @@ from msgspec import json
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.approval.terminal_turn import terminal_of
 from pinfold.cli import FAILED, VERBS, exit_code_of
-from pinfold.cli.output import Caller, working_for
+from pinfold.cli.output import VerbCaller, working_for
 from pinfold.cli.question_view import QuestionView
 from pinfold.cli.request_args import overrides_of
 from pinfold.cli.run import (
@@ -126,7 +126,7 @@ class PlainWording:
 # `pinfold run`
 
 
-class RunClient(Caller):
+class RunClient(VerbCaller):
     """A `pinfold run` that has handed over its streams. It says when its terminal's size changes, and when a
     signal is to end its command; its own end does that too."""
 

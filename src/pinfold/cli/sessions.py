@@ -1,5 +1,10 @@
-"""`pinfold sessions` lists the sessions that the user's service holds, or ends one. `pinfold run --session`
-runs a command in one."""
+"""What a command line says about sessions of the user's service.
+
+`pinfold sessions` lists them, or ends one. `pinfold run --session` runs a command in one. `pinfold request`
+asks an agent's person for a grant in its conversation: the agent's hook turns the line into a question in
+the agent's dialog, and the service grants what the person answers. So that verb runs only where no hook could
+ask.
+"""
 
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -11,7 +16,7 @@ from msgspec import json
 
 from pinfold.cli import OK
 from pinfold.cli.arguments import filled
-from pinfold.cli.output import print_json, print_sentence, print_table, short_path
+from pinfold.cli.output import print_json, print_sentence, print_table, report, short_path
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.service import command_client
@@ -20,6 +25,7 @@ from pinfold.service import local_socket as local
 if TYPE_CHECKING:
     from pinfold.service.conversations import KnownSession
 
+DENIED = 126
 PATIENCE = 60.0
 """Seconds that a service may take to start."""
 ABSENT = 1
@@ -92,6 +98,33 @@ def _ask(*words: str) -> bytes | None:
         return None
 
 
+# `pinfold request`
+
+
+def configure_request(parser: ArgumentParser) -> None:
+    from pinfold.service.wishes import add_wish
+
+    add_wish(parser)
+
+
+def request(args: Namespace) -> int:
+    from pinfold.service.wishes import USAGE
+
+    if not (args.git_writes or args.host or args.write or args.read):
+        raise PolicyError("there is nothing to ask for", help=f"give {USAGE}")
+    settings = [
+        *(f"`{host}` to `network.allow`" for host in args.host),
+        *(f"`{path}` to `filesystem.write`" for path in args.write),
+        *(f"`{path}` to `filesystem.read`" for path in args.read),
+        *(["`filesystem.git_writes = true`"] if args.git_writes else []),
+    ]
+    report(
+        "nothing was granted: no agent's dialog was open to ask in; "
+        f"the user may add {', '.join(settings)} to their settings"
+    )
+    return DENIED
+
+
 # `pinfold run --session`
 
 
@@ -115,6 +148,15 @@ def run_in_service(args: Namespace) -> int:
     if reply is None:
         raise PinfoldError("the service did not start; see what `pinfold serve --agents` says")
     raise PinfoldError(f"the session cannot be used from here: {reply[2].decode()}")
+
+
+def leave_service() -> None:
+    """Starts a service for the commands to come, if there is none."""
+    try:
+        if not local.is_wanted(os.environ) or local.connect(local.socket_path(os.environ)) is not None:
+            return
+    except OSError:
+        start_service()
 
 
 def start_service() -> None:

@@ -1,7 +1,7 @@
 """Passes a running command's output to the caller's streams, and their input to the command.
 
-The caller is this process or a client of the service (`output.Caller`). A thread that reads keys ends with
-this process, or with the service's work for the client.
+The caller is this process or a client of the service (`output.VerbCaller`). A thread that reads keys ends
+with this process, or with the service's work for the client.
 """
 
 import os
