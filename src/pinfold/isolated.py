@@ -22,6 +22,8 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The directory that our package is in."""
 COMMAND = "import sys; sys.path += [each for each in {!r} if each not in sys.path]; {}"
 ENTRY = "from pinfold.cli import entry; entry()"
+COLD_ENTRY = "from pinfold.cli import entry; entry(is_asked=True)"
+"""Where the service has been asked to run the command, and has not."""
 LOADED = ("LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD")
 """What the loader takes libraries from: lists of paths, and for two of them bare names of the system's."""
 
@@ -56,12 +58,12 @@ def packages_apart() -> tuple[str, ...]:
     return () if packages in package_directories() else ("--packages", packages)
 
 
-def own_command(*words: str) -> tuple[str, ...]:
+def own_command(*words: str, entry: str = ENTRY) -> tuple[str, ...]:
     """The argv of the command `pinfold` with these words, wherever this process found our package."""
     places = package_directories()
     if msgspec := sys.modules.get("msgspec"):
         places.append(os.path.dirname(os.path.dirname(str(msgspec.__file__))))
-    return isolated_python("-c", COMMAND.format(list(dict.fromkeys(places)), ENTRY), *words, site=True)
+    return isolated_python("-c", COMMAND.format(list(dict.fromkeys(places)), entry), *words, site=True)
 
 
 def isolated_environment(environ: "Mapping[str, str]", writable: "Iterable[str]" = ()) -> dict[str, str]:

@@ -46,7 +46,7 @@ def _drawn(asked: PermissionNeeded) -> str:
     ours, terminal = os.openpty()
     with open(ours, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0):
-            assert _Talk(terminal, Lines(), asked, 0.0).reply(lambda: False) is None
+            assert _Talk(terminal, Lines(), asked, 0.0, os.environ).reply(lambda: False) is None
         return b"".join(_pieces(screen)).decode()
 
 
@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_shown_in_parts_before_a_yes_counts(monkeypatch: py
     told: list[Reply | None] = []
     with open(ours, "r+b", buffering=0) as screen, open(terminal, "r+b", buffering=0):
         asked = question(command="touch x", choices=(Answer.NO, Answer.ONCE))
-        talk = _Talk(terminal, Long(), asked, PATIENCE)
+        talk = _Talk(terminal, Long(), asked, PATIENCE, os.environ)
         thread = threading.Thread(target=lambda: told.append(talk.reply(lambda: False)))
         thread.start()
         seen = ""
@@ -148,7 +148,7 @@ def test_what_is_withdrawn_meanwhile_is_not_drawn(asked: int, is_seen: bool) -> 
     times = iter(range(10))
     with open(ours, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0):
-            talk = _Talk(terminal, Lines(), question(command="touch x"), 5.0)
+            talk = _Talk(terminal, Lines(), question(command="touch x"), 5.0, os.environ)
             talk.reply(lambda: next(times) >= asked)
         drawn = b"".join(_pieces(screen)).decode()
     assert ("touch x" in drawn, "n  no" in drawn) == (is_seen, False)

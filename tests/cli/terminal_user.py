@@ -44,6 +44,7 @@ class Person:
                 "PYTHONPATH": f"{TOP}/src:{libraries}",
                 "LANG": "C.UTF-8",
                 "TERM": "xterm",
+                "PINFOLD_HOOK_SERVICE": "0",  # a run at a terminal would leave one
             },
         }
 
@@ -119,6 +120,7 @@ class Screen:
             "PYTHONPATH": f"{TOP}/src:{libraries}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "LANG": "C.UTF-8",
+            "PINFOLD_HOOK_SERVICE": "0",  # a run at a terminal would leave one
         }
         self._sockets = iter(where / f"home/tmux{number}" for number in range(100))
         self._socket = next(self._sockets)

@@ -62,7 +62,7 @@ def test_what_an_option_takes_follows_it(shell: str) -> None:
 
 def test_what_does_not_begin_so_is_not_offered() -> None:
     """zsh looks for that itself, and fish for more than a beginning."""
-    assert completed("bash", "se") == {"settings", "selftest", "serve"}
+    assert completed("bash", "se") == {"settings", "selftest", "serve", "sessions"}
     assert completed("bash", "rules", "add", "--rea") == {"--reason"}
 
 

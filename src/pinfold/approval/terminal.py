@@ -62,7 +62,7 @@ MORE, BELOW = "more: press any key", 2
 _INPUT, _OUTPUT, _LOCAL, _CHARACTERS = 0, 1, 3, 6
 """Where tcgetattr has these modes."""
 
-_asking = threading.Lock()
+_asking_here = threading.Lock()
 
 
 def without_pictures(environ: Mapping[str, str]) -> str:
@@ -104,15 +104,26 @@ class TerminalApprover:
     name = "the person at the terminal"
     asked_at = AskedAt.TERMINAL
 
-    def __init__(self, sheet: Sheet, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        sheet: Sheet,
+        seconds: float = SECONDS,
+        terminal: str = TTY,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`terminal` is one that does not control this process, and `environ` has the variables that describe
+        it."""
         self._sheet = sheet
+        self._terminal = terminal
+        self._environ = os.environ if environ is None else environ
         self.seconds = seconds
         """How long a question stays open."""
-        self.turn = Turn()
+        self.turn = Turn("" if terminal == TTY else terminal)
         """Held while a question is on the terminal; other code that draws there or reads keys takes it
         too."""
         self.interrupt: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
         """What Ctrl-C does besides saying no."""
+        self._asking = _asking_here if terminal == TTY else threading.Lock()
         self._modes = allocate_lock()
         self._restore: Callable[[], None] | None = None
         """Restores the terminal's modes, while a question is open."""
@@ -125,11 +136,10 @@ class TerminalApprover:
         """Takes a question off the terminal. From any thread."""
         self._withdrawn.add(question.request_id)
 
-    @staticmethod
-    def is_there() -> bool:
+    def is_there(self) -> bool:
         """Whether there is a terminal at all."""
         try:
-            os.close(os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK))
+            os.close(os.open(self._terminal, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK))
         except OSError:
             return False
         return True
@@ -137,7 +147,7 @@ class TerminalApprover:
     def __call__(self, question: PermissionNeeded) -> Reply | None:
         deadline = time.monotonic() + self.seconds
         # One at a time: with two questions on the screen, an answer to one would be taken for the other's.
-        if not _asking.acquire(timeout=self.seconds):
+        if not self._asking.acquire(timeout=self.seconds):
             return self._late()
         try:
             return self._ask(question, deadline)
@@ -145,7 +155,7 @@ class TerminalApprover:
             self.interrupt()
             return Reply(Answer.NO, why="interrupted it")
         finally:
-            _asking.release()
+            self._asking.release()
             self._withdrawn.discard(question.request_id)
 
     def close(self) -> None:
@@ -167,7 +177,7 @@ class TerminalApprover:
 
     def _ask(self, question: PermissionNeeded, deadline: float) -> Reply | None:
         try:
-            terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+            terminal = os.open(self._terminal, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
             return None
         try:
@@ -185,7 +195,8 @@ class TerminalApprover:
         try:
             with self._keys_alone(terminal):
                 left = max(1.0, deadline - time.monotonic())
-                reply = _Talk(terminal, self._sheet, question, left).reply(is_gone)
+                talk = _Talk(terminal, self._sheet, question, left, self._environ)
+                reply = talk.reply(is_gone)
             if reply is None and not self._is_closed:
                 # Only now: a person who sees that the question has gone may type for the command again.
                 is_late = question.request_id not in self._withdrawn
@@ -221,10 +232,18 @@ class TerminalApprover:
 class _Talk:
     """One question on a terminal that is ours for now."""
 
-    def __init__(self, terminal: int, sheet: Sheet, question: PermissionNeeded, seconds: float) -> None:
+    def __init__(
+        self,
+        terminal: int,
+        sheet: Sheet,
+        question: PermissionNeeded,
+        seconds: float,
+        environ: Mapping[str, str],
+    ) -> None:
         self._terminal, self._sheet, self._question = terminal, sheet, question
+        self._environ = environ
         self._deadline = time.monotonic() + seconds
-        self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+        self._is_dumb = environ.get("TERM", "dumb") == "dumb"
         self._whole = question
         self._reach = question.reaches[0]
         self._poll = select.poll()
@@ -285,7 +304,7 @@ class _Talk:
         if self._is_dumb:
             return "\n"
         window = LEAVE_WINDOW if is_alone else ""
-        return f"{SET_RIGHT}{window}{without_pictures(os.environ)}\r\n{EMPTY_BELOW}"
+        return f"{SET_RIGHT}{window}{without_pictures(self._environ)}\r\n{EMPTY_BELOW}"
 
     def _has_shown(self, lines: list[str], *, in_parts: bool) -> bool:
         """Whether all of it was; what does not fit is shown in parts, since not every screen scrolls back."""

@@ -9,7 +9,7 @@ reads keys or changes modes; so it waits for its turn and does not keep it, or t
 import fcntl
 import os
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import sleep
 
@@ -21,7 +21,9 @@ _PTS = 136
 class Turn:
     """Taken from any thread, for a moment by `with`, for a question by `take`."""
 
-    def __init__(self) -> None:
+    def __init__(self, terminal: str = "") -> None:
+        """`terminal` is the path of one that does not control this process."""
+        self._terminal = terminal
         self._lock = allocate_lock()
         self._file: int | None = None
         """The terminal, opened for its lock alone; -1 where it is not found."""
@@ -59,6 +61,10 @@ class Turn:
         """Whether this process has it."""
         return self._lock.locked()
 
+    def __del__(self) -> None:
+        if self._file is not None and self._file >= 0:
+            os.close(self._file)
+
     def _leave_to_the_front(self) -> None:
         with suppress(OSError):
             if self._file is not None and self._file >= 0 and os.tcgetpgrp(self._file) != os.getpgrp():
@@ -67,7 +73,7 @@ class Turn:
     def _flock(self, how: int) -> bool:
         """False if another process has it."""
         if self._file is None:
-            self._file = _opened()
+            self._file = _opened(self._terminal)
         try:
             if self._file >= 0:
                 fcntl.flock(self._file, how)
@@ -78,8 +84,12 @@ class Turn:
         return True
 
 
-def _opened() -> int:
-    """The terminal that controls us, by its own name: /dev/tty is one file for all of them."""
+def _opened(terminal: str) -> int:
+    """The terminal, or that which controls us by its own name: /dev/tty is one file for all of them."""
+    if terminal:
+        with suppress(OSError):
+            return os.open(terminal, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return -1
     number = _number()
     names = [f"/proc/self/fd/{descriptor}" for descriptor in (0, 1, 2)]
     if os.major(number) == _PTS:
@@ -91,10 +101,22 @@ def _opened() -> int:
     return -1
 
 
-def _number() -> int:
-    """The device that controls us, as proc(5) has it (`tty_nr`); 0 if there is none."""
+def _number(process: int | str = "self") -> int:
+    """The device that controls a process, as proc(5) has it (`tty_nr`); 0 if there is none."""
     try:
-        with open("/proc/self/stat", "rb") as file:
+        with open(f"/proc/{process}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[4])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def terminal_of(process: int, descriptors: Sequence[int]) -> str:
+    """A path of the terminal that controls another process; these descriptors are open at it or elsewhere.
+    Empty if there is none."""
+    if not (number := _number(process)):
+        return ""
+    for descriptor in descriptors:
+        with suppress(OSError):
+            if os.fstat(descriptor).st_rdev == number:
+                return f"/proc/self/fd/{descriptor}"
+    return f"/dev/pts/{os.minor(number)}" if os.major(number) == _PTS else ""

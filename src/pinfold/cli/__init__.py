@@ -4,6 +4,7 @@ Start-up time is a feature, since agents' hooks start pinfold for each tool call
 - argparse and msgspec are loaded without the modules that only others need (`lazy_imports`).
 - The garbage collector is off: a verb ends before collecting would pay.
 - `run` and `learn` need a sandbox, so its first process is started before anything else, on another core.
+- The user's service, if there is one, does a `run` sooner than this process could.
 """
 
 import gc
@@ -15,7 +16,7 @@ from pinfold.model.errors import PinfoldError, PolicyError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
 
@@ -93,7 +94,11 @@ VERBS = {
     "approvals": Verb("approvals", "list or revoke remembered answers"),
     "journal": Verb("journal", "list what was run, denied and asked, or delete old entries"),
     "request": Verb(
-        "request", "ask the agent's person for a host, a path or git writes", "exit: 0 granted, 126 not"
+        "sessions",
+        "ask the agent's person for a host, a path or git writes",
+        "exit: 0 granted, 126 not",
+        configure="configure_request",
+        run="request",
     ),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb(
@@ -102,6 +107,7 @@ VERBS = {
         configure="configure_exclude",
         run="exclude",
     ),
+    "sessions": Verb("sessions", "list the sessions that the service holds, or end one"),
     "serve": Verb("serve", "offer sessions to other programs: JSON-RPC on stdio or a unix socket"),
     "acp": Verb("acp", "start an editor's ACP agent, and run its commands in the sandbox"),
     "mcp": Verb(
@@ -126,10 +132,12 @@ VERBS = {
 }
 
 
-def entry() -> "NoReturn":
-    """The program `pinfold`."""
+def entry(is_asked: bool = False) -> "NoReturn":
+    """The program `pinfold`. `is_asked`: the service has been asked to run the command, and has not."""
     gc.disable()
     try:
+        if sys.argv[1:2] == ["run"] and not is_asked:
+            _ask_service(sys.argv[2:])
         _prepare()
         code = main()
         _flush()
@@ -152,6 +160,13 @@ def entry() -> "NoReturn":
         follow_command()
     # Everything is written and nothing is left running; shutting the interpreter down would cost 10 ms more.
     os._exit(code)
+
+
+def _ask_service(words: list[str]) -> None:
+    """Exits with the command's exit code if the service has run it."""
+    from pinfold.service import command_client, local_socket
+
+    command_client.command_line(words, local_socket)
 
 
 def interrupted_code(end: KeyboardInterrupt) -> int:
@@ -214,8 +229,18 @@ def _exit_code(verb: Verb, parser: "ArgumentParser", arguments: list[str]) -> in
     as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
         args = parser.parse_args(arguments)
-        as_json = getattr(args, "json", False)
-        return verb.run(args)
+        args.arguments = arguments
+    except PolicyError as error:
+        from pinfold.cli.output import print_error
+
+        return print_error(error, as_json=as_json)
+    return exit_code_of(lambda: verb.run(args), as_json=getattr(args, "json", False))
+
+
+def exit_code_of(do: "Callable[[], int]", *, as_json: bool = False) -> int:
+    """What a verb's work returns; if it fails, that is told."""
+    try:
+        return do()
     except PolicyError as error:
         from pinfold.cli.output import print_error
 

@@ -77,8 +77,10 @@ def port(text: str) -> int:
 
 
 def here() -> str:
+    from pinfold.cli.output import caller
+
     try:
-        return os.getcwd()
+        return caller().cwd
     except OSError:
         raise PolicyError(
             "the working directory no longer exists", help="cd to one that exists, or use --cwd DIR"

@@ -1,9 +1,8 @@
 """Draws a command line with carets under some of its parts."""
 
 import os
-import sys
 
-from pinfold.cli.output import INDENT, WIDEST
+from pinfold.cli.output import INDENT, WIDEST, caller
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span
 
@@ -13,8 +12,8 @@ CONTINUED = "↳ "
 def widest() -> int:
     """Columns for a line: the width of the terminal, but at most `WIDEST`."""
     try:
-        columns = os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError, AttributeError):
+        columns = os.get_terminal_size(caller().stdout).columns
+    except OSError:
         return WIDEST
     return max(20, min(WIDEST, columns - len(INDENT) - 4))
 

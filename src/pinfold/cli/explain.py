@@ -7,9 +7,8 @@ lists each reason with its step, its rule, where the rule is written, and what w
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from pinfold.cli import STDOUT
 from pinfold.cli.draw import draw
-from pinfold.cli.output import fold, fold_for_terminal, is_coloured, origin_text, paint, print_json
+from pinfold.cli.output import caller, fold, fold_for_terminal, is_coloured, origin_text, paint, print_json
 from pinfold.cli.request_args import add_request, request_of, require_part_of_machine, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.escape_text import quoted, visible
@@ -152,7 +151,7 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool, width: int)
 
 
 def _folded(line: str, width: int, indent: int) -> list[str]:
-    return fold(line, width + MARGIN, indent) if width else fold_for_terminal(line, STDOUT, indent)
+    return fold(line, width + MARGIN, indent) if width else fold_for_terminal(line, caller().stdout, indent)
 
 
 def _rule(reason: Reason) -> str:

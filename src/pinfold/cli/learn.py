@@ -23,7 +23,6 @@ from pinfold.approval.terminal import (
     TerminalApprover,
     without_pictures,
 )
-from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import STDERR
 from pinfold.cli.output import fold_for_terminal, print_json, short_path
 from pinfold.cli.question_view import QuestionView
@@ -62,7 +61,7 @@ def run(args: Namespace) -> int:
             if args.json:
                 return _as_json(session, listener, command)
             code, violations = run_on_own_streams(session, command, person)
-            _propose(session, learn(session, listener, violations), person.turn)
+            _propose(session, learn(session, listener, violations), person)
             return code
     finally:
         person.close()
@@ -106,15 +105,15 @@ def _diff(learned: Learned, name: str) -> str:
     return diff(learned.before, learned.after, name) if learned.file and is_changed else ""
 
 
-def _propose(session: Session, learned: Learned, turn: Turn) -> None:
+def _propose(session: Session, learned: Learned, person: TerminalApprover) -> None:
     """Prints the proposal, and asks at a terminal whether to write it."""
-    if not _diff(learned, "") or not TerminalApprover.is_there():
+    if not _diff(learned, "") or not person.is_there():
         print(
             _proposal_text(learned, asks=False, fold=lambda line: fold_for_terminal(line, STDERR)),
             file=sys.stderr,
         )
         return
-    with turn, _terminal() as terminal:
+    with person.turn, _terminal() as terminal:
         terminal.write(_proposal_text(learned, asks=True, fold=terminal.fold))
         answer = terminal.answer("write this to your settings? [y]es, [e]ach separately, [n]o: ")
         if answer == EACH:

@@ -8,7 +8,10 @@ off. Where its reader has gone, it ends the program with exit code 1, which woul
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pinfold.cli import BAD_INPUT, STDERR, STDOUT
 from pinfold.model.errors import PolicyError
@@ -17,8 +20,16 @@ from pinfold.model.home import home_of
 from pinfold.model.locations import Origin
 
 if TYPE_CHECKING:
+    from typing import Any, TextIO
+
     from rich.console import Console
     from rich.table import Table
+
+    from pinfold.model.request import RunCommand
+    from pinfold.session import Session
+    from pinfold.session.execution import Execution
+
+T = TypeVar("T")
 
 WIDEST = 100
 """Columns of a sentence."""
@@ -27,8 +38,105 @@ MOST = 40
 """Columns that a cell may push the next one to."""
 INDENT = "  "
 
-_open_line = False
-"""Whether the last output of a command to the terminal did not end its line."""
+
+class VerbCaller:
+    """The process that a verb works for: this one, or a client of the service (`serve_agents.RunClient`)."""
+
+    is_remote = False
+    stdin, stdout, stderr = 0, STDOUT, STDERR
+    terminal = "/dev/tty"
+    """The terminal at which questions are put."""
+    has_open_line = False
+    """Whether the last output of a command to the terminal did not end its line."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return os.environ
+
+    @property
+    def cwd(self) -> str:
+        """Raises OSError if it no longer exists."""
+        return os.getcwd()
+
+    @property
+    def out(self) -> "TextIO | None":
+        """Standard output as a text stream; None if it is closed."""
+        return sys.stdout
+
+    @property
+    def err(self) -> "TextIO | None":
+        return sys.stderr
+
+    @property
+    def has_input(self) -> bool:
+        return sys.stdin is not None
+
+    wake = -1
+    """Readable when its threads are to end."""
+
+    def start(self, do: "Callable[[], object]") -> None:
+        """Calls the function on a thread that works for it."""
+        from threading import Thread
+
+        Thread(target=for_caller(do), daemon=True).start()
+
+    def started(self, session: "Session", command: "RunCommand", **given: "Any") -> "Execution":
+        return session.start(command, **given)
+
+    is_cancelled = False
+    """Whether a signal has ended its command."""
+
+    def note_interrupt(self) -> None:
+        """Its command died of Ctrl-C in its terminal."""
+        from pinfold.cli.signals import note_interrupt
+
+        note_interrupt()
+
+    def follow_size(self, do: "Callable[[], object] | None") -> None:
+        """Calls the function when its terminal has got another size, until this is called with None."""
+        import signal
+
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL if do is None else lambda *_: do())
+
+    def may_read_keys(self) -> bool:
+        """Whether keys are typed for it: the kernel stops this process if they are not."""
+        return True
+
+    def is_in_front(self) -> bool:
+        """Whether it is in the foreground. A background job (`&`) that changes the terminal is stopped."""
+        try:
+            return os.tcgetpgrp(0) == os.getpgrp()
+        except OSError:  # not our controlling terminal, so the kernel does not stop us
+            return True
+
+
+_OURS = VerbCaller()
+_caller: ContextVar[VerbCaller] = ContextVar("caller", default=_OURS)
+
+
+def caller() -> VerbCaller:
+    """The process that this thread works for."""
+    return _caller.get()
+
+
+@contextmanager
+def working_for(one: VerbCaller) -> Iterator[None]:
+    token = _caller.set(one)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def for_caller(do: Callable[..., T]) -> Callable[..., T]:
+    """The function, for the process that this thread works for, from whichever thread it is called."""
+    one = caller()
+
+    def call(*given: object) -> T:
+        with working_for(one):
+            return do(*given)
+
+    return call
 
 
 def fold_for_terminal(line: str, descriptor: int, indent: int = 0) -> list[str]:
@@ -66,21 +174,22 @@ def print_sentence(sentence: str) -> None:
 def note_written(data: bytes) -> None:
     """Remembers whether a command's output to the terminal ended its line, so that `report` can start a new
     one."""
-    global _open_line  # there is one terminal
-    _open_line = not data.endswith(b"\n") if data else _open_line
+    if data:
+        caller().has_open_line = not data.endswith(b"\n")
 
 
 def report(sentence: str) -> None:
     """Prints `pinfold: ...` on standard error."""
-    start = "\n" if _open_line and sys.stderr.isatty() else ""
+    one = caller()
+    start = "\n" if one.has_open_line and one.err and one.err.isatty() else ""
     note_written(b"\n")
-    print(start + "\n".join(fold_for_terminal(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
+    print(start + "\n".join(fold_for_terminal(f"pinfold: {sentence}", one.stderr)), file=one.err)
 
 
 def is_coloured(stream: object = None) -> bool:
     """Whether to colour: on a terminal, unless NO_COLOR is set or the terminal is dumb."""
-    out = sys.stdout if stream is None else stream
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    out, environ = caller().out if stream is None else stream, caller().environ
+    plain = environ.get("NO_COLOR") or environ.get("TERM") == "dumb"
     return bool(getattr(out, "isatty", bool)()) and not plain
 
 
@@ -100,10 +209,10 @@ def origin_text(origin: Origin) -> str:
 def short_path(path: str) -> str:
     """A path relative to the working directory, or to the home as `~/`; else the whole path."""
     try:
-        near = os.getcwd()
+        near = caller().cwd
     except OSError:
         near = "/"
-    for base, sign in ((near, ""), (home_of(os.environ), "~/")):
+    for base, sign in ((near, ""), (home_of(caller().environ), "~/")):
         if base != "/" and path.startswith(base + "/"):
             return sign + path[len(base) + 1 :]
     return path
@@ -112,7 +221,7 @@ def short_path(path: str) -> str:
 def print_json(value: object) -> None:
     from msgspec import json
 
-    if sys.stdout is None:
+    if (out := caller().out) is None:
         raise OSError(None, "standard output is closed")
     try:
         encoded = json.encode(value)
@@ -120,7 +229,7 @@ def print_json(value: object) -> None:
         from pinfold.session.serialize import all_writable
 
         encoded = json.encode(all_writable(value))
-    sys.stdout.write(visible_json(json.format(encoded, indent=2).decode()) + "\n")
+    out.write(visible_json(json.format(encoded, indent=2).decode()) + "\n")
 
 
 def print_error(error: PolicyError, *, as_json: bool = False) -> int:
@@ -128,7 +237,7 @@ def print_error(error: PolicyError, *, as_json: bool = False) -> int:
     if as_json:
         print_error_json(error.message, error.where, error.help)
         return BAD_INPUT
-    out = sys.stderr
+    out = caller().err
     colour = is_coloured(out)
     where = f"{visible(error.where)}: " if error.where else ""
     print(f"pinfold: {paint(where, 'bold', colour)}{paint(visible(error.message), 'red', colour)}", file=out)

@@ -1,12 +1,11 @@
 """Draws a question at a terminal: what is wanted, why, and what each answer would do."""
 
-import os
 from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
 from pinfold.cli.draw import draw, spaced, unspaced
-from pinfold.cli.output import short_path
+from pinfold.cli.output import caller, short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
@@ -116,7 +115,8 @@ def _headline(question: PermissionNeeded) -> "RenderableType":
 
 
 def _is_plain() -> bool:
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
+    environ = caller().environ
+    return bool(environ.get("NO_COLOR")) or environ.get("TERM", "dumb") == "dumb"
 
 
 def _request(question: PermissionNeeded) -> Request:

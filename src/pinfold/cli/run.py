@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import SIGNALLED, interrupted_code
-from pinfold.cli.arguments import add_common, port
-from pinfold.cli.output import print_json, report, short_path
+from pinfold.cli.arguments import add_common, filled, port
+from pinfold.cli.output import caller, for_caller, print_json, report, short_path
 from pinfold.cli.question_view import QuestionView
 from pinfold.cli.request_args import add_call, add_choices, request_from, require_part_of_machine, session_of
-from pinfold.cli.signals import end_on_signals, note_interrupt
+from pinfold.cli.signals import end_on_signals
 from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -52,6 +52,12 @@ PATIENCE = 1.0
 
 def configure(parser: ArgumentParser) -> None:
     add_run(parser, "run")
+    parser.add_argument(
+        "--session",
+        metavar="NAME",
+        type=filled,
+        help="a session that goes on after the command: the first run makes it, later ones join it",
+    )
     parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook judged the command already")
     parser.add_argument("--conversation", metavar="ID", default="", help="the agent's conversation")
     parser.add_argument(
@@ -88,10 +94,14 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
 
 
 def run(args: Namespace) -> int:
+    if args.session is not None:
+        from pinfold.cli.sessions import run_in_service
+
+        return run_in_service(args)
     command = command_from_args(args)
     end_on_signals()
     person = TerminalApprover(QuestionView())
-    page = _page()
+    page = page_approvers()
     # The terminal of an agent's command belongs to the agent, which could type the answer itself.
     first: list[Approver] = [person] if args.asked_by is None else _agent(args.asked_by)
     approvers = [*first, *page]
@@ -99,31 +109,51 @@ def run(args: Namespace) -> int:
         # What an agent's command asks for, the agent's project may have set.
         environ = os.environ if args.asked_by is None else AgentVariables(os.environ)
         with open_session(args, approvers=approvers, environ=environ) as session:
-            require_part_of_machine(session, command)
-            person.seconds = session.settings.approvals.question_timeout
-            for each in page:
-                each.seconds = person.seconds
-            if args.json:
-                return _as_json(session, command)
-            _tell_wide_project(session)
-            _tell_own_place(session)
-            _tell_missing(session, args.write or ())
-            _tell_idle_globs(session)
-            code, violations = run_on_own_streams(session, command, person, is_background=args.background)
-            for line in violation_lines(violations, failed=code != 0):
-                report(line)
-            return code
+            code = run_in(session, args, command, person, page)
     finally:
         person.close()
+    if args.asked_by is None and _is_read():
+        from pinfold.cli.sessions import leave_service
+
+        leave_service()
+    return code
+
+
+def run_in(
+    session: Session,
+    args: Namespace,
+    command: RunCommand,
+    person: TerminalApprover,
+    page: "Sequence[WebApprover]",
+) -> int:
+    """Runs the command that the arguments name, and says what is to be said of it."""
+    require_part_of_machine(session, command)
+    person.seconds = session.settings.approvals.question_timeout
+    for each in page:
+        each.seconds = person.seconds
+    if args.json:
+        return _as_json(session, command)
+    _tell_wide_project(session)
+    _tell_own_place(session)
+    _tell_missing(session, args.write or ())
+    _tell_idle_globs(session)
+    code, violations = run_on_own_streams(session, command, person, is_background=args.background)
+    for line in violation_lines(violations, failed=code != 0):
+        report(line)
+    return code
 
 
 def open_session(args: Namespace, **given: Any) -> Session:
     """Opens the session that the arguments describe."""
-    lists = {
+    return session_of(args, lists=lists_of(args), projects=args.project or (), one_command=True, **given)
+
+
+def lists_of(args: Namespace) -> dict[str, dict[str, object]]:
+    """Settings that the arguments add to."""
+    return {
         "filesystem": {"write": args.write, "hide": args.hide},
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
-    return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
 
 
 def command_from_args(args: Namespace) -> RunCommand:
@@ -145,13 +175,13 @@ def _agent(name: str) -> "list[Approver]":
     return [AgentApprover(name, os.environ)]
 
 
-def _page() -> "list[WebApprover]":
+def page_approvers() -> "list[WebApprover]":
     """The person at the page of `pinfold web`, if that runs."""
-    if not os.path.exists(page_file(os.environ)):
+    if not os.path.exists(page_file(caller().environ)):
         return []
     from pinfold.web import WebApprover
 
-    return [WebApprover(os.environ, told=_tell_of_page)]
+    return [WebApprover(caller().environ, told=for_caller(_tell_of_page))]
 
 
 def _tell_of_page(question: PermissionNeeded) -> None:
@@ -161,9 +191,15 @@ def _tell_of_page(question: PermissionNeeded) -> None:
     report(f"answer this on the page of `pinfold web`: {headline(question, short_path)}")
 
 
+def _is_read() -> bool:
+    """Whether a person reads what is told."""
+    err = caller().err
+    return err is not None and err.isatty()
+
+
 def _tell_wide_project(session: Session) -> None:
     """Warns if the whole home directory is the project, which is rarely meant."""
-    if sys.stderr.isatty() and os.path.realpath(home_of(os.environ)) in session.roots:
+    if _is_read() and os.path.realpath(home_of(caller().environ)) in session.roots:
         report(
             "the project is your whole home directory, so the command may write anywhere in it; "
             "use --project DIR to narrow it"
@@ -173,7 +209,7 @@ def _tell_wide_project(session: Session) -> None:
 def _tell_own_place(session: Session) -> None:
     """Warns if the project is where Python is installed: each write there would be a question."""
     for place in dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix))):
-        if sys.stderr.isatty() and place in session.roots:
+        if _is_read() and place in session.roots:
             report(
                 f"all of {visible(place)} is protected: {PINFOLD_INSTALLED}; use --project DIR to narrow it"
             )
@@ -182,13 +218,13 @@ def _tell_own_place(session: Session) -> None:
 def _tell_missing(session: Session, paths: Sequence[str]) -> None:
     """Warns about `--write` paths that do not exist: the command would only see a read-only file system."""
     for path in paths:
-        place = expand(path, session.roots[0], home_of(os.environ))
+        place = expand(path, session.roots[0], home_of(caller().environ))
         if not has_glob(path) and not os.path.lexists(place) and not is_covered(place, session.roots):
             report(f"--write has no effect: {visible(place)} does not exist; create it first")
 
 
 def _tell_idle_globs(session: Session) -> None:
-    found = look(session.settings, session.roots, home_of(os.environ))
+    found = look(session.settings, session.roots, home_of(caller().environ))
     if found and found.notices:
         report(visible("; ".join(found.notices)))
 
@@ -215,11 +251,13 @@ def run_on_own_streams(
     """Runs the command on our own streams; returns its exit code and its violations."""
     from pinfold.cli import stdio
 
-    on_terminal = stdio.is_terminal(0) and stdio.is_terminal(1) and stdio.is_in_front()
+    one = caller()
+    on_terminal = stdio.is_terminal(one.stdin) and stdio.is_terminal(one.stdout) and one.is_in_front()
     known = session.notices
     stdin, begin_input = stdio.standard_input(person.turn) if not on_terminal else (None, lambda: None)
     with progress_notes(session.roots, person.turn):
-        execution = session.start(
+        execution = one.started(
+            session,
             command,
             stdin=stdin,
             terminal=stdio.size() if on_terminal else None,
@@ -247,9 +285,11 @@ def run_on_own_streams(
     except BrokenPipeError:
         execution.cancel()  # the reader of our output has gone; a shell's pipe would end the command too
         return SIGNALLED + SIGPIPE, ()
+    if one.is_cancelled:
+        return exit_code(end.exit_code, end.signal, end.timed_out), ()
     if on_terminal and end.signal == SIGINT:
-        note_interrupt()
-    lines, violations = ending_lines(session, execution, end, os.environ)
+        one.note_interrupt()
+    lines, violations = ending_lines(session, execution, end, one.environ)
     for line in lines:
         report(line)
     return exit_code(end.exit_code, end.signal, end.timed_out), violations
@@ -281,7 +321,8 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     if not (settlement and settlement.asked_at is AskedAt.TERMINAL):
         from pinfold.cli.output import is_coloured
 
-        print("\n".join(refusal_lines(command, execution, is_coloured(sys.stderr))), file=sys.stderr)
+        err = caller().err
+        print("\n".join(refusal_lines(command, execution, is_coloured(err))), file=err)
     report(not_run(execution))
 
 
@@ -300,7 +341,7 @@ def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ..
     """Drops failed attempts to write a history file: not worth a line after a command that succeeded."""
     from pinfold.settings.defaults import HISTORIES
 
-    home = os.path.realpath(home_of(os.environ))
+    home = os.path.realpath(home_of(caller().environ))
     kept = {expand(path, home, home) for path, _ in HISTORIES}
     return tuple(each for each in violations if each.operation == READ or each.path not in kept)
 
@@ -333,16 +374,28 @@ def progress_notes(roots: Sequence[str], turn: Turn) -> Iterator[None]:
     A timer signal of the process rings in the main thread, between two steps of the search. A thread would
     have to be started for every command, and hardly one takes that long.
 
-    Preconditions: the main thread.
+    Preconditions: the main thread, unless it is for a client of the service: that has threads anyway.
     """
-    if not sys.stderr or not sys.stderr.isatty():
+    if not _is_read():
         yield
         return
 
-    def ring(_: int, __: object) -> None:
+    def ring(*_: object) -> None:
         if not turn.locked():
             report(_what_takes_long(roots))
 
+    if caller().is_remote:
+        from threading import Timer
+
+        timer = Timer(PATIENCE, for_caller(ring))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+        return
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:

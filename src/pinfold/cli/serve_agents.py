@@ -1,34 +1,72 @@
-"""`pinfold serve --agents`: answers agents' hooks and runs their commands. Hooks start it."""
+"""`pinfold serve --agents`: answers agents' hooks, and runs commands of agents and of `pinfold run`.
+
+Hooks start it, and so does `pinfold run` at a terminal.
+"""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TextIO
 
-from pinfold.approval import Approver
-from pinfold.cli.run import ending_lines, not_run, refusal_lines, violation_lines
+from msgspec import json
+
+from pinfold.approval.terminal import TerminalApprover
+from pinfold.approval.terminal_turn import terminal_of
+from pinfold.cli import FAILED, VERBS, exit_code_of
+from pinfold.cli.output import VerbCaller, working_for
+from pinfold.cli.question_view import QuestionView
+from pinfold.cli.request_args import overrides_of
+from pinfold.cli.run import (
+    command_from_args,
+    ending_lines,
+    lists_of,
+    not_run,
+    open_session,
+    page_approvers,
+    refusal_lines,
+    run_in,
+    violation_lines,
+)
 from pinfold.integrations.hooks import answer
 from pinfold.integrations.hooks.approval_tickets import AgentApprover
+from pinfold.model.agent_variables import AgentVariables
+from pinfold.model.errors import PinfoldError
 from pinfold.model.events import Exited
+from pinfold.model.permission import PermissionNeeded, Reply
 from pinfold.model.request import RunCommand
-from pinfold.service.command_run import CommandRuns
-from pinfold.service.conversations import Conversations
-from pinfold.service.daemon import Daemon
+from pinfold.service import local_socket as local
+from pinfold.service.command_client import INTERRUPTED, RESIZE
+from pinfold.service.command_run import CommandRuns, handed, is_in_our_place, limits_of, source_of
+from pinfold.service.conversations import NAMED, Conversation, Conversations, SessionOptions
+from pinfold.service.daemon import Daemon, Serve, ServiceCall
 from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
-from pinfold.service.local_socket import socket_path
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.settings.sources import find_project
 from pinfold.web import WebApprover
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
-def serve_agents() -> int:
+    from pinfold.approval import Approver
+
+
+def serve_agents(limits: tuple[str, ...]) -> int:
+    """`limits` are those that this process was started with."""
     environ = dict(os.environ)
-    conversations = Conversations(open_session, environ)
-    verbs = {
+    conversations = Conversations(open_conversation, environ)
+    verbs: dict[str, Serve] = {
         "hook": HookCalls(conversations, answered).serve,
         "run": CommandRuns(conversations, PlainWording()).serve,
+        "pinfold": CommandLines(conversations, limits).serve,
+        "sessions": partial(answer_about_sessions, conversations),
     }
     daemon = Daemon(verbs, conversations)
     try:
-        daemon.serve(socket_path(environ))
+        daemon.serve(local.socket_path(environ))
     finally:
         conversations.close()
     return 0
@@ -39,19 +77,36 @@ def answered(agent: str, data: bytes, environ: Mapping[str, str], held: HeldForH
     return HookReplyBytes(reply.exit_code, reply.stdout, reply.stderr.encode("utf-8", "replace"))
 
 
-def open_session(
+def open_conversation(
     agent: str,
     id: str,
     roots: tuple[str, ...],
     environ: Mapping[str, str],
-    approver: Approver,
+    held: Conversation,
     resume: str,
 ) -> Session:
-    """The session of an agent's conversation. Its person answers in the agent's dialog, or on the page."""
-    approvers = (approver, AgentApprover(agent, environ), WebApprover(environ))
+    """The session of a conversation, or one with a name. Its person answers at the terminal of a `pinfold
+    run` in it, in the agent's dialog, or on the page."""
+    approvers: list[Approver] = [held, held.terminals, WebApprover(environ)]
+    if agent != NAMED:
+        approvers.insert(2, AgentApprover(agent, environ))
+    options = SessionOptions() if resume else held.options
     return Session(
-        () if resume else roots, environ=environ, approvers=approvers, conversation=id, resume=resume
+        () if resume else roots,
+        settings=options.settings,
+        overrides=options.overrides,
+        environ=environ,
+        approvers=approvers,
+        conversation="" if agent == NAMED else id,
+        resume=resume,
     )
+
+
+def answer_about_sessions(conversations: Conversations, call: ServiceCall) -> None:
+    """`pinfold sessions`: lists them, or ends the one of this name or id."""
+    if call.words[:1] == ("end",):
+        conversations.end_named(call.words[1])
+    local.send_reply(call.connection, 0, json.encode(conversations.known()))
 
 
 class PlainWording:
@@ -66,3 +121,251 @@ class PlainWording:
         lines, violations = ending_lines(session, execution, end, environ)
         for line in (*lines, *violation_lines(violations, failed=bool(end.exit_code or end.signal))):
             yield f"pinfold: {line}"
+
+
+# `pinfold run`
+
+
+class RunClient(VerbCaller):
+    """A `pinfold run` that has handed over its streams. It says when its terminal's size changes, and when a
+    signal is to end its command; its own end does that too."""
+
+    is_remote = True
+
+    def __init__(self, call: ServiceCall) -> None:
+        umask, self._cwd, *words = call.words
+        self.words = tuple(words)
+        self.umask = int(umask)
+        self.stdin, self.stdout, self.stderr = call.streams
+        self.terminal = terminal_of(call.pid, call.streams)
+        self._environ = dict(call.environ)
+        self._connection, self._pid = call.connection, call.pid
+        self._lock = threading.Lock()
+        self._execution: Execution | None = None
+        self.is_cancelled = False
+        self.died_of_interrupt = False
+        self._is_answered = False
+        self._resized: Callable[[], object] | None = None
+        self._threads: list[threading.Thread] = []
+        self.wake, self._waking = os.pipe2(os.O_CLOEXEC)
+        self._texts: dict[int, TextIO] = {}
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._environ
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    @property
+    def out(self) -> TextIO:
+        return self._text(self.stdout)
+
+    @property
+    def err(self) -> TextIO:
+        return self._text(self.stderr)
+
+    def _text(self, descriptor: int) -> TextIO:
+        if descriptor not in self._texts:
+            self._texts[descriptor] = open(  # noqa: SIM115  (it does not own the descriptor)
+                descriptor, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False
+            )
+        return self._texts[descriptor]
+
+    @property
+    def has_input(self) -> bool:
+        return True
+
+    def is_in_front(self) -> bool:
+        """Fact (proc(5)): fields 5 and 8 are its process group, and the foreground one of its terminal."""
+        try:
+            with open(f"/proc/{self._pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return False
+        return fields[4] == b"0" or fields[2] == fields[5]
+
+    def may_read_keys(self) -> bool:
+        return self.is_in_front()
+
+    def follow_size(self, do: Callable[[], object] | None) -> None:
+        self._resized = do
+
+    def start(self, do: Callable[[], object]) -> None:
+        def work() -> None:
+            with working_for(self):
+                do()
+
+        thread = threading.Thread(target=work, name="pinfold-keys", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def started(self, session: Session, command: RunCommand, **given: Any) -> Execution:
+        if given["terminal"] is None:
+            given["streams"] = handed((self.stdin, self.stdout, self.stderr), None)
+            given["stdin"] = source_of(self.stdin)
+        execution = session.start(
+            command,
+            environment=self._environ,
+            umask=self.umask,
+            is_withdrawn=lambda: self.is_cancelled,
+            **given,
+        )
+        with self._lock:
+            self._execution = execution
+        if self.is_cancelled:
+            execution.cancel()
+        return execution
+
+    def cancel(self) -> None:
+        """Ends its command, or sees to it that none begins."""
+        self.is_cancelled = True
+        with self._lock:
+            if self._execution is not None:
+                self._execution.cancel()
+
+    def note_interrupt(self) -> None:
+        self.died_of_interrupt = True
+
+    def hear(self) -> None:
+        """Until it has ended, or is answered."""
+        while True:
+            try:
+                said = self._connection.recv(1)
+            except OSError:
+                said = b""
+            if said == RESIZE and (do := self._resized):
+                do()
+            elif said != RESIZE and not self._is_answered:
+                self.cancel()
+            if not said:
+                return
+
+    def answer(self, code: int) -> None:
+        for text in self._texts.values():
+            with suppress(OSError):  # no process reads it any more
+                text.flush()
+        self._is_answered = True
+        with suppress(OSError):  # the client has ended
+            local.send_reply(self._connection, code, INTERRUPTED if self.died_of_interrupt else b"")
+
+    def finish(self) -> None:
+        """Nothing of ours uses its descriptors afterwards."""
+        os.close(self._waking)
+        with suppress(OSError):  # the client has ended
+            self._connection.shutdown(2)
+        for thread in self._threads:
+            thread.join()
+        os.close(self.wake)
+
+
+class ClientTerminal(TerminalApprover):
+    """Asks at the terminal of a client."""
+
+    def __init__(self, client: RunClient) -> None:
+        super().__init__(QuestionView(), terminal=client.terminal, environ=client.environ)
+        self._client = client
+        self.interrupt = client.cancel
+
+    def __call__(self, question: PermissionNeeded) -> Reply | None:
+        with working_for(self._client):
+            return super().__call__(question)
+
+
+@cache
+def _parser() -> "ArgumentParser":
+    return VERBS["run"].parser("run")
+
+
+class CommandLines:
+    """Runs what clients of `pinfold run` would run by themselves, and as they would."""
+
+    def __init__(self, conversations: Conversations, limits: tuple[str, ...]) -> None:
+        self._conversations, self._limits = conversations, limits
+        self._parsing = threading.Lock()
+
+    def serve(self, call: ServiceCall) -> None:
+        if len(call.streams) != local.STREAMS or not is_in_our_place(call.pid):
+            self._leave(call, "it is in another sandbox or container, or has other rights")
+            return
+        if limits_of(call.pid) != self._limits:
+            self._leave(call, "it has other limits or priorities (`ulimit`, `nice`, `taskset`)")
+            return
+        client = RunClient(call)
+        args = self._args_of(client)
+        if args is None:
+            self._leave(call, "only a process of its own can do it")
+        else:
+            client.start(client.hear)
+            self._run(client, args)
+        client.finish()
+
+    @staticmethod
+    def _leave(call: ServiceCall, why: str) -> None:
+        """The client is to run it by itself."""
+        local.send_reply(call.connection, local.NOT_HERE, err=why.encode())
+
+    def _args_of(self, client: RunClient) -> Namespace | None:
+        """None for what only a process of its own can do, also to say what is wrong with it."""
+        if {"-h", "--help"} & {*client.words} or not client.cwd.startswith("/"):
+            return None
+        is_typed = os.isatty(client.stdin)
+        if is_typed and not (os.isatty(client.stdout) and client.is_in_front() and client.terminal):
+            return None  # what is typed would be taken from the shell, were the client stopped
+        try:
+            with self._parsing, working_for(client):
+                args = _parser().parse_args(client.words)
+        except PinfoldError:
+            return None
+        if args.json or args.asked_by is not None:
+            return None
+        here = partial(os.path.join, client.cwd)
+        args.cwd = here(args.cwd or "")
+        args.settings = args.settings and here(args.settings)
+        args.project = args.project and [*map(here, args.project)]
+        return args
+
+    def _run(self, client: RunClient, args: Namespace) -> None:
+        with ExitStack() as after:
+            with working_for(client):
+                try:
+                    code = exit_code_of(lambda: self._code(client, args, after))
+                except Exception as error:  # noqa: BLE001  (the client must not wait for ever)
+                    print(f"pinfold: {type(error).__name__}: {error}", file=client.err)
+                    code = FAILED
+            client.answer(code)
+
+    def _code(self, client: RunClient, args: Namespace, after: ExitStack) -> int:
+        command = command_from_args(args)
+        person = ClientTerminal(client)
+        try:
+            if args.session is not None:
+                return self._in_named(client, args, command, person)
+            page = page_approvers()
+            session = open_session(args, approvers=[person, *page], environ=client.environ)
+            with ExitStack() as closing:
+                closing.callback(session.close)
+                code = run_in(session, args, command, person, page)
+                if not (session.has_processes or session.settings.network.publish):
+                    after.push(closing.pop_all())  # what nobody notices need not be waited for
+                return code
+        finally:
+            person.close()
+
+    def _in_named(
+        self, client: RunClient, args: Namespace, command: RunCommand, person: ClientTerminal
+    ) -> int:
+        given = SessionOptions(args.settings, overrides_of(args, lists_of(args)))
+        projects = tuple(args.project or (find_project(os.path.realpath(args.cwd), client.environ),))
+        held = self._conversations.named(args.session, projects, client.environ, given)
+        session = held.session
+        with held, held.terminals.beside(person):
+            session.adopt(client.environ if held.is_named else AgentVariables(client.environ))
+            return run_in(session, args, _at(command, args.cwd), person, ())
+
+
+def _at(command: RunCommand, cwd: str) -> RunCommand:
+    from msgspec.structs import replace
+
+    return replace(command, cwd=cwd)

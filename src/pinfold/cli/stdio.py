@@ -1,16 +1,17 @@
-"""Passes a running command's output to our streams, and our input to the command."""
+"""Passes a running command's output to the caller's streams, and their input to the command.
+
+The caller is this process or a client of the service (`output.VerbCaller`). A thread that reads keys ends
+with this process, or with the service's work for the client.
+"""
 
 import os
 import select
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from pinfold.approval.terminal_turn import Turn
-from pinfold.cli.output import note_written
+from pinfold.cli.output import caller, for_caller, note_written
 from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
@@ -26,24 +27,25 @@ def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
     readers. From a terminal the command gets what was typed while no question held the `turn`, which reads
     the same keys.
     """
-    if sys.stdin is None or (is_terminal(0) and not is_in_front()):
+    one = caller()
+    if not one.has_input or (is_terminal(one.stdin) and not one.is_in_front()):
         return None, lambda: None
-    if not is_terminal(0):
-        return 0, lambda: None
+    if not is_terminal(one.stdin):
+        return one.stdin, lambda: None
     given, ours = os.pipe()
-    return given, threading.Thread(target=_pass_keys, args=(ours, turn), daemon=True).start
+    return given, lambda: one.start(lambda: _pass_keys(ours, turn))
 
 
 def carry_streams(execution: Execution, turn: Turn) -> Exited:
     """Copies the output to our streams as it comes; to a terminal, not while a question holds the `turn`."""
-    end = None
-    terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
+    end, one = None, caller()
+    terminals = [descriptor for descriptor in (one.stdout, one.stderr) if is_terminal(descriptor)]
     drawn_on: set[int] = set()
     try:
         for event in execution.events():
             match event:
                 case Output(stream, data):
-                    descriptor = 1 if stream is Stream.STDOUT else 2
+                    descriptor = one.stdout if stream is Stream.STDOUT else one.stderr
                     with turn if descriptor in terminals else nullcontext():
                         _write(descriptor, data)
                     if descriptor in terminals:
@@ -61,7 +63,7 @@ def carry_streams(execution: Execution, turn: Turn) -> Exited:
 
 
 def carry_on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> Exited:
-    """Makes our terminal the command's window: keys go in raw, and the size follows.
+    """Makes the terminal the command's window: keys go in raw, and the size follows.
 
     The thread that holds `turn` may read keys and draw. `ended` is called before the terminal is restored: no
     thread may change it afterwards.
@@ -69,17 +71,18 @@ def carry_on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None
     import termios
     import tty
 
-    before = termios.tcgetattr(0)
-    signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
-    threading.Thread(target=_type, args=(execution, turn), daemon=True).start()
+    one = caller()
+    before = termios.tcgetattr(one.stdin)
+    one.follow_size(for_caller(lambda: _follow(execution)))
+    one.start(lambda: _type(execution, turn))
     try:
-        tty.setraw(0)
+        tty.setraw(one.stdin)
         return carry_streams(execution, turn)
     finally:
         ended()
-        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        one.follow_size(None)
         with suppress(termios.error):  # the terminal has gone
-            termios.tcsetattr(0, termios.TCSADRAIN, before)
+            termios.tcsetattr(one.stdin, termios.TCSADRAIN, before)
 
 
 def _follow(execution: Execution) -> None:
@@ -94,30 +97,31 @@ def is_terminal(descriptor: int) -> bool:
         return False
 
 
-def is_in_front() -> bool:
-    """Whether we are in the foreground. A background job (`&`) that changes the terminal is stopped."""
-    try:
-        return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # not our controlling terminal, so the kernel does not stop us
-        return True
-
-
 def size() -> tuple[int, int]:
-    """Rows and columns of our terminal."""
-    columns, rows = os.get_terminal_size(1)
+    """Rows and columns of the terminal."""
+    columns, rows = os.get_terminal_size(caller().stdout)
     return rows, columns
 
 
 def _keys(turn: Turn) -> bytes:
     """Keys that were typed for the command; empty at the end."""
+    one = caller()
     poll = select.poll()
-    poll.register(0, select.POLLIN)
+    poll.register(one.stdin, select.POLLIN)
+    waiting = select.poll()
+    for descriptor in (one.stdin, one.wake):
+        if descriptor >= 0:
+            waiting.register(descriptor, select.POLLIN)
     while True:
-        poll.poll()
+        if any(descriptor == one.wake for descriptor, _ in waiting.poll()):
+            return b""
+        if not one.may_read_keys():
+            time.sleep(0.1)
+            continue
         with turn:
             if poll.poll(0):  # a question may have read the keys meanwhile
                 try:
-                    return os.read(0, CHUNK)
+                    return os.read(one.stdin, CHUNK)
                 except OSError:  # the terminal has gone
                     return b""
 

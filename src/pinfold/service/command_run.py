@@ -231,11 +231,9 @@ def is_in_our_place(pid: int) -> bool:
             for each in NAMESPACES
             if os.path.lexists(f"/proc/self/ns/{each}")
         )
-        ours, theirs = os.stat("/"), os.stat(f"/proc/{pid}/root")
-        is_same_root = (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
         return (
             same
-            and is_same_root
+            and _root(str(pid)) == _root("self")
             and _rights(str(pid)) == _rights("self")
             and _label(str(pid)) == _label("self")
         )
@@ -243,10 +241,34 @@ def is_in_our_place(pid: int) -> bool:
         return False
 
 
+def _root(process: str) -> tuple[str, int, int]:
+    """A process's root directory: its mount, of which the same directory may have several, and itself."""
+    held = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{held}", encoding="ascii") as file:
+            mount = next(line for line in file if line.startswith("mnt_id"))
+        found = os.fstat(held)
+        return mount, found.st_dev, found.st_ino
+    finally:
+        os.close(held)
+
+
 def _rights(process: str) -> dict[str, list[str]]:
     with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
         lines = dict(line.partition(":")[::2] for line in file)
     return {name: lines.get(name, "").split() for name in RIGHTS}
+
+
+OURS_TO_RAISE = ("Max core file size", "Max open files")
+"""Limits that agents' programs raise for themselves, and their shells inherit; commands have their own."""
+
+
+def limits_of(pid: int) -> tuple[str, ...]:
+    """What bounds a process's commands besides its rights: limits, priorities and processors."""
+    with open(f"/proc/{pid}/limits", encoding="utf-8", errors="replace") as file:
+        limits = [line for line in file if not line.startswith(OURS_TO_RAISE)]
+    priority = os.getpriority(os.PRIO_PROCESS, pid)
+    return (*limits, f"{priority} {os.sched_getscheduler(pid)} {sorted(os.sched_getaffinity(pid))}")
 
 
 def _label(process: str) -> str:

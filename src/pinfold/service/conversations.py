@@ -7,6 +7,9 @@ has ended, or when neither a command nor a process of it has run for `sessions.i
 The id of each session is written down. A service that starts again resumes it, with its grants, never
 wider.
 
+A session that a person has given a name (`pinfold run --session NAME`) is held like one of an agent without a
+name (`NAMED`). It ends when it is told to, or when it has been idle.
+
 Facts: an agent starts hooks and commands by shells, and a shell may `exec` what it starts. So the agent is
 the first process above that is neither a shell nor our interpreter.
 """
@@ -14,27 +17,31 @@ the first process above that is neither a shell nor our interpreter.
 import os
 import select
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from time import monotonic
 
 from msgspec import DecodeError, Struct, json
 
-from pinfold.approval import Approver
-from pinfold.model.errors import PinfoldError
+from pinfold.approval import Approver, is_there
+from pinfold.model.codes import AskedAt
+from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.escape_text import quoted, visible
 from pinfold.model.load_structs import ready
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.violation import Violation
 from pinfold.session import Session
 from pinfold.session.permission_requests import Asked, ask_for_permission
 from pinfold.state.directory import state_directory, write_private
 
 Environ = Mapping[str, str]
-OpenSession = Callable[[str, str, tuple[str, ...], Environ, Approver, str], Session]
-"""Opens the session of an agent's conversation, in these projects, with an approver of the conversation's
-own. The last argument is the id of the session to resume, or empty.
+OpenSession = Callable[[str, str, tuple[str, ...], Environ, "Conversation", str], Session]
+"""Opens the session of an agent's conversation, in these projects, with the conversation and its `terminals`
+among its approvers. The last argument is the id of the session to resume, or empty.
 """
+NAMED = ""
+"""In place of an agent, where a person has named the session."""
 LARGEST = 1 << 20
 ROUND = 20.0
 """Seconds between looks for idle conversations."""
@@ -58,11 +65,74 @@ class GrantOffer(Struct, frozen=True):
     """Whether the line only asks for it, and has nothing to run."""
 
 
+class SessionOptions(Struct, frozen=True):
+    """What a session is made with, besides its projects."""
+
+    settings: str | None = None
+    """A file to use in place of the user's own."""
+    overrides: dict[str, object] = {}
+
+
 class ConversationRecord(Struct, frozen=True):
     """What is kept of a conversation, for a service that starts again."""
 
     session: str
     granted: tuple[GrantOffer, ...] = ()
+    agent: str = ""
+    id: str = ""
+    options: SessionOptions = SessionOptions()
+
+
+class KnownSession(Struct, frozen=True):
+    """A session that is held or can be resumed."""
+
+    name: str
+    """As a person has named it; empty for an agent's conversation."""
+    agent: str
+    conversation: str
+    session: str
+    projects: tuple[str, ...]
+    commands: int
+    """How many run in it."""
+    is_held: bool
+    """Whether it is there now: else it is resumed with its next command."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.agent, self.name or self.conversation
+
+
+class Terminals:
+    """The terminals of commands that run in a session now: each question is put at the latest of them."""
+
+    name = "the person at the terminal"
+    asked_at = AskedAt.TERMINAL
+
+    def __init__(self) -> None:
+        self._beside: list[Approver] = []
+
+    @contextmanager
+    def beside(self, one: Approver) -> Iterator[None]:
+        self._beside.append(one)
+        try:
+            yield
+        finally:
+            self._beside.remove(one)
+
+    def _found(self) -> Approver | None:
+        return next((each for each in reversed(self._beside) if is_there(each)), None)
+
+    def is_there(self) -> bool:
+        return self._found() is not None
+
+    def __call__(self, question: PermissionNeeded) -> Answer | Reply | None:
+        found = self._found()
+        return found(question) if found else None
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        for each in list(self._beside):
+            if takes_back := getattr(each, "withdraw", None):
+                takes_back(question)
 
 
 class Conversation:
@@ -72,7 +142,9 @@ class Conversation:
 
     session: Session
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str, id: str, options: SessionOptions) -> None:
+        self.agent, self.id, self.options = agent, id, options
+        self.terminals = Terminals()
         self.agents: dict[int, int] = {}
         """The agent's processes: their numbers, and the descriptors that tell their ends."""
         self.used = monotonic()
@@ -88,6 +160,15 @@ class Conversation:
         self._granting = threading.Lock()
         self._now: GrantOffer | None = None
         """What is granted at the moment."""
+
+    @property
+    def is_named(self) -> bool:
+        return self.agent == NAMED
+
+    def known(self) -> KnownSession:
+        name, conversation = (self.id, "") if self.is_named else ("", self.id)
+        held = self.session
+        return KnownSession(name, self.agent, conversation, held.id, held.roots, self.running, is_held=True)
 
     def __enter__(self) -> Session:
         with self.lock:
@@ -191,7 +272,7 @@ class Conversations:
 
     def __init__(self, open_session: OpenSession, environ: Environ) -> None:
         self._open_session = open_session
-        self._directory = os.path.join(state_directory(environ), "conversations")
+        self._environ = dict(environ)
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, str], threading.Lock] = {}
         self._held: dict[tuple[str, str], Conversation] = {}
@@ -212,16 +293,58 @@ class Conversations:
         with self._lock:
             return self._held.get((agent, id))
 
-    def of(self, agent: str, id: str, roots: tuple[str, ...], environ: Environ, pid: int) -> Conversation:
+    def named(
+        self, name: str, roots: tuple[str, ...], environ: Environ, options: SessionOptions
+    ) -> Conversation:
+        """The session of this name or id, opened or resumed if it is not held. Raises where it was made with
+        other options than these."""
+        key = self._found_by(name) or (NAMED, name)
+        found = self.of(*key, roots, environ, 0, options)
+        if options not in (SessionOptions(), found.options):
+            raise PolicyError(
+                f"the session `{visible(name)}` was made with other options",
+                help=f"leave them out, or end it first: pinfold sessions end {quoted(name)}",
+            )
+        return found
+
+    def _found_by(self, name: str) -> tuple[str, str] | None:
+        """The key of a session by its name, or by its id."""
+        known = self.known()
+        if any(each.name == name for each in known):
+            return NAMED, name
+        return next((each.key for each in known if each.session == name), None)
+
+    def known(self) -> list[KnownSession]:
+        """The sessions that are held, and those that can be resumed."""
+        with self._lock:
+            held = list(self._held.values())
+        there = {each.session.id for each in held}
+        others = [each for each in resumable(self._environ) if each.session not in there]
+        return [*(each.known() for each in held), *others]
+
+    def end_named(self, name: str) -> None:
+        """Ends the session of this name or id, with all that runs in it; it cannot be resumed."""
+        if key := self._found_by(name):
+            self.end(*key)
+
+    def of(
+        self,
+        agent: str,
+        id: str,
+        roots: tuple[str, ...],
+        environ: Environ,
+        pid: int,
+        options: SessionOptions = SessionOptions(),  # noqa: B008  (it is frozen)
+    ) -> Conversation:
         """The conversation, opened or resumed if it is not held, with these projects in it. `pid` is a
-        process that the agent has started."""
+        process that the agent has started. A new session is made with the `options`."""
         key = agent, id
         with self._lock:
             opening = self._opening.setdefault(key, threading.Lock())
         with opening:
             found = self.find(agent, id)
             if found is None or found.session.is_closed:
-                found = self._opened(agent, id, roots, environ)
+                found = self._opened(agent, id, roots, environ, options)
                 with self._lock:
                     self._held[key] = found
                 self._make_room()
@@ -239,8 +362,8 @@ class Conversations:
             self._opening.pop((agent, id), None)
         if found is not None:
             found.close()
-            with suppress(OSError):
-                os.unlink(self._record(agent, id))
+        with suppress(OSError):
+            os.unlink(self._record(agent, id))
 
     def close(self) -> None:
         for key in list(self._held):
@@ -249,29 +372,30 @@ class Conversations:
             if found is not None:
                 found.close()  # its record stays, so that it can be resumed
 
-    def _opened(self, agent: str, id: str, roots: tuple[str, ...], environ: Environ) -> Conversation:
-        record, found = self._record(agent, id), Conversation()
-        with suppress(OSError, ValueError, DecodeError):
-            with open(record, "rb") as file:
-                known = json.decode(file.read(LARGEST), type=ready(ConversationRecord))
+    def _opened(
+        self, agent: str, id: str, roots: tuple[str, ...], environ: Environ, options: SessionOptions
+    ) -> Conversation:
+        found = Conversation(agent, id, options)
+        if known := _read(self._record(agent, id)):
             with suppress(PinfoldError, ValueError):  # what cannot be restored begins anew, without grants
+                found.options = known.options
                 found.session = self._open_session(agent, id, (), environ, found, known.session)
                 for offer in known.granted:
                     found.grant(offer)
                 return found
+        found.options = options
         found.session = self._open_session(agent, id, roots, environ, found, "")
         self.keep(agent, id, found)
         return found
 
     def keep(self, agent: str, id: str, held: Conversation) -> None:
         """Writes down what a later service needs to resume it. What cannot be written begins anew then."""
-        kept = ConversationRecord(held.session.id, tuple(held.granted))
+        kept = ConversationRecord(held.session.id, tuple(held.granted), agent, id, held.options)
         with suppress(OSError):
             write_private(self._record(agent, id), json.encode(kept))
 
     def _record(self, agent: str, id: str) -> str:
-        name = sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return os.path.join(self._directory, name)
+        return os.path.join(_directory(self._environ), _file_name(agent, id))
 
     def _make_room(self) -> None:
         with self._lock:
@@ -296,6 +420,46 @@ class Conversations:
                 with suppress(PinfoldError):  # settings that cannot be read; the next round tries again
                     if each.drop_agents(ready) or each.is_late():
                         self.end(*key)
+
+
+def resumable(environ: Environ) -> list[KnownSession]:
+    """The sessions that a service can resume, the latest first."""
+    directory = _directory(environ)
+    try:
+        paths = [(each.stat().st_mtime, each.path) for each in os.scandir(directory)]
+    except OSError:
+        return []
+    records = [_read(path) for _, path in sorted(paths, reverse=True)]
+    return [_resumable(each) for each in records if each and each.id]
+
+
+def forget(name: str, environ: Environ) -> None:
+    """Where no service runs: the session of this name or id cannot be resumed any more."""
+    for each in resumable(environ):
+        if name in (each.name, each.session):
+            with suppress(OSError):
+                os.unlink(os.path.join(_directory(environ), _file_name(*each.key)))
+
+
+def _directory(environ: Environ) -> str:
+    return os.path.join(state_directory(environ), "conversations")
+
+
+def _file_name(agent: str, id: str) -> str:
+    return sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _read(path: str) -> ConversationRecord | None:
+    try:
+        with open(path, "rb") as file:
+            return json.decode(file.read(LARGEST), type=ready(ConversationRecord))
+    except (OSError, ValueError, DecodeError):
+        return None
+
+
+def _resumable(kept: ConversationRecord) -> KnownSession:
+    name, conversation = (kept.id, "") if kept.agent == NAMED else ("", kept.id)
+    return KnownSession(name, kept.agent, conversation, kept.session, (), 0, is_held=False)
 
 
 def agent_above(pid: int) -> int:

@@ -20,8 +20,7 @@ from pinfold.service.conversations import Conversations
 IDLE = 600.0
 LOOK = 30.0
 """Seconds between looks at whether to end."""
-STREAMS = 3
-RIGHTS = _socket.CMSG_SPACE(STREAMS * 4)
+RIGHTS = _socket.CMSG_SPACE(local.STREAMS * 4)
 
 
 class ServiceCall(Struct, frozen=True):

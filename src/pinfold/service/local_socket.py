@@ -21,6 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    Reply = tuple[int, bytes, bytes]
+    """An exit code, and two texts."""
+
 
 SWITCH = "PINFOLD_HOOK_SERVICE"
 """`0`: no service is asked, and none is started."""
@@ -28,6 +31,8 @@ PATIENCE = 30.0
 """Seconds that a hook waits for the service before it answers by itself."""
 SO_PEERCRED = 17
 LARGEST = 1 << 27
+STREAMS = 3
+"""Descriptors that come with a command."""
 NOT_HERE = 256
 """The exit code of a command that the service has not run, and will not: the client runs it by itself."""
 
@@ -85,7 +90,7 @@ def send(
         connection.sendall(whole[sent:])
 
 
-def receive_reply(connection: "_socket.socket") -> "tuple[int, bytes, bytes]":
+def receive_reply(connection: "_socket.socket") -> "Reply":
     head = exactly(connection, 12)
     code, out, err = (int.from_bytes(head[at : at + 4], "big") for at in (0, 4, 8))
     return code, exactly(connection, out), exactly(connection, err)

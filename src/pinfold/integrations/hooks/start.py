@@ -1,4 +1,5 @@
-"""Starts a hook's process, or the client of a command: `python -I -S start.py AGENT`, `... --run WORD...`.
+"""Starts a hook's process, or the client of a command: `python -I -S start.py AGENT`, `... --run WORD...` for
+an agent's line, `... --pinfold run WORD...` for the command line.
 
 `--packages DIRECTORY` before these names where our packages are, if they lie apart from our own.
 
@@ -34,6 +35,10 @@ def main(words: list[str]) -> None:
         del words[:2]
     if words[:1] == ["--run"]:
         load("service.command_client").main(words[1:], local, isolated)
+    if words[:1] == ["--pinfold"]:
+        client = load("service.command_client")
+        client.command_line(words[2:], local)
+        client.run_cold(isolated.own_command(*words[1:], entry=isolated.COLD_ENTRY))
     load("integrations.hooks.hook_process").main(words, local, isolated)
 
 
@@ -41,7 +46,7 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except BaseException as error:  # noqa: BLE001  (agents take any other exit code of a hook for a yes)
-        code = FAILED if sys.argv[1:2] == ["--run"] else BLOCKED
+        code = FAILED if sys.argv[1:2] in (["--run"], ["--pinfold"]) else BLOCKED
         posix.write(
             2, f"pinfold: could not start: {type(error).__name__}: {error}\n".encode("utf-8", "replace")
         )
