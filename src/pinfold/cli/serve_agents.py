@@ -16,6 +16,7 @@ from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
 from pinfold.service.local_socket import socket_path
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.state.conversation_tmp import scratch_directory
 from pinfold.web import WebApprover
 
 
@@ -50,7 +51,12 @@ def open_session(
     """The session of an agent's conversation. Its person answers in the agent's dialog, or on the page."""
     approvers = (approver, AgentApprover(agent, environ), WebApprover(environ))
     return Session(
-        () if resume else roots, environ=environ, approvers=approvers, conversation=id, resume=resume
+        () if resume else roots,
+        environ=environ,
+        approvers=approvers,
+        conversation=id,
+        resume=resume,
+        scratch=scratch_directory(agent, id, environ),
     )
 
 

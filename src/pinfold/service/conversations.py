@@ -16,7 +16,6 @@ import select
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from time import monotonic
 
 from msgspec import DecodeError, Struct, json
@@ -28,7 +27,13 @@ from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.violation import Violation
 from pinfold.session import Session
 from pinfold.session.permission_requests import Asked, ask_for_permission
-from pinfold.state.directory import state_directory, write_private
+from pinfold.state.conversation_tmp import (
+    conversation_record,
+    remove_scratch,
+    scratch_directory,
+    sweep_scratch,
+)
+from pinfold.state.directory import write_private
 
 Environ = Mapping[str, str]
 OpenSession = Callable[[str, str, tuple[str, ...], Environ, Approver, str], Session]
@@ -191,7 +196,8 @@ class Conversations:
 
     def __init__(self, open_session: OpenSession, environ: Environ) -> None:
         self._open_session = open_session
-        self._directory = os.path.join(state_directory(environ), "conversations")
+        self._environ = environ
+        sweep_scratch(environ)
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, str], threading.Lock] = {}
         self._held: dict[tuple[str, str], Conversation] = {}
@@ -226,6 +232,7 @@ class Conversations:
                     self._held[key] = found
                 self._make_room()
             found.used = monotonic()
+            scratch_directory(agent, id, self._environ)  # a person may have emptied /tmp
             for root in roots:
                 found.session.add_project(root)
             if found.follow(agent_above(pid)):
@@ -239,6 +246,7 @@ class Conversations:
             self._opening.pop((agent, id), None)
         if found is not None:
             found.close()
+            remove_scratch(agent, id, self._environ)
             with suppress(OSError):
                 os.unlink(self._record(agent, id))
 
@@ -270,8 +278,7 @@ class Conversations:
             write_private(self._record(agent, id), json.encode(kept))
 
     def _record(self, agent: str, id: str) -> str:
-        name = sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return os.path.join(self._directory, name)
+        return conversation_record(agent, id, self._environ)
 
     def _make_room(self) -> None:
         with self._lock:
