@@ -169,6 +169,11 @@ class Conversation:
                 return True
         return False
 
+    @property
+    def has_person(self) -> bool:
+        """Whether a process of the agent has a terminal, so that somebody can end what takes too long."""
+        return any(map(has_terminal, list(self.agents)))
+
     def drop_agents(self, ended: set[int]) -> bool:
         """Forgets the agent's processes with these descriptors; whether the last of them has ended."""
         with self.lock:
@@ -305,6 +310,19 @@ class Conversations:
                         self.end(*key)
 
 
+def has_terminal(pid: int) -> bool:
+    """Whether a process has a controlling terminal."""
+    with suppress(OSError, ValueError, IndexError):
+        return _status(pid)[4] != "0"
+    return False
+
+
+def _status(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on (proc_pid_stat(5))."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()
+
+
 def agent_above(pid: int) -> int:
     """The agent that has started a process; 0 if it cannot be told."""
     ours = os.path.realpath("/proc/self/exe")
@@ -314,6 +332,5 @@ def agent_above(pid: int) -> int:
             name = os.path.basename(program)
             if program != ours and name not in BETWEEN and not name.startswith("python"):
                 return pid
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+            pid = int(_status(pid)[1])
     return 0
