@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pinfold.state.conversation_tmp import scratch_prefix
+
 TOP = Path(__file__).parent.parent
 ORDINARY = 54321
 """A uid that no account has."""
@@ -56,6 +58,14 @@ def house(user: str) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+        for uid in (os.geteuid(), ORDINARY):
+            for left in Path("/tmp").glob(f"pinfold-{uid}/{prefix_in(str(path / 'home'))}*"):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def prefix_in(home: str) -> str:
+    """How the directories begin that conversations have as /tmp, of a user with this home."""
+    return scratch_prefix({"HOME": home})
 
 
 def run_at_home(user: str, probe: str, module: str) -> str:

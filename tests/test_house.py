@@ -163,9 +163,7 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 
 SMALL = 40
 SMALL_WITH_ONE_IMPORTER = {
-    "integrations.hooks.own_files": "the rule of what an agent may write of its own; few calls load it",
     "network.listeners": "the format of /proc/net/tcp, which has its own tests",
-    "workspace.own_directories": "a claim of its own: an agent's variables lead no settings into a project",
     "policy.enrich": "a pure step of its own between settings and decisions: no field of a policy is lost",
 }
 """A module under `SMALL` lines that another module alone imports: the contract that it holds."""

@@ -54,6 +54,7 @@ CASES = {
             hidden=(ExistingPath("/home/u/.ssh"), file(f"{WORK.path}/.env")),
         ),
     ),
+    "scratch": (WORKSPACE, ExistingPaths((WORK,), scratch="/tmp/pinfold-1000/a")),
     "read-only": (
         READ_ONLY,
         ExistingPaths((WORK, ExistingPath("/tmp/other")), protected=(file(f"{WORK.path}/.git/config"),)),

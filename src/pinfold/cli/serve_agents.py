@@ -46,6 +46,7 @@ from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.settings.sources import find_project
+from pinfold.state.conversation_tmp import scratch_directory
 from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def open_conversation(
         approvers=approvers,
         conversation="" if agent == NAMED else id,
         resume=resume,
+        scratch="" if agent == NAMED else scratch_directory(agent, id, environ),
     )
 
 

@@ -36,15 +36,17 @@ def summarize(
     settings: Settings,
     roots: Sequence[str],
     interface: AgentInterface = AgentInterface.SESSION,
+    scratch: str = "",
 ) -> str:
-    """The text for a system prompt; empty where the sandbox is off."""
+    """The text for a system prompt; empty where the sandbox is off. `scratch` is what commands have as /tmp,
+    if the agent's own tools can reach it."""
     if not settings.sandbox.enabled or policy.type is PolicyType.INSECURE_NONE:
         return ""
     points = [
         *_files(policy, roots),
         *_git(policy),
         *_network(policy, settings),
-        *_temporary(policy, interface),
+        *_temporary(policy, interface, scratch),
         *_environment(policy),
         *_limits(policy),
         *_lines(interface),
@@ -122,7 +124,7 @@ def _asks(settings: Settings) -> bool:
     return settings.network.access is NetworkAccess.ASK
 
 
-def _temporary(policy: SandboxPolicy, interface: AgentInterface) -> Iterator[str]:
+def _temporary(policy: SandboxPolicy, interface: AgentInterface, scratch: str) -> Iterator[str]:
     if policy.disable_tmp_write:
         yield "There is no temporary directory: TMPDIR is not set, and /tmp is read-only."
     elif _is_shared(policy):
@@ -142,6 +144,11 @@ def _temporary(policy: SandboxPolicy, interface: AgentInterface) -> Iterator[str
             " is a private /tmp, shared by the commands of this session and deleted when it ends; you cannot"
             " see the machine's own /tmp."
         )
+        if scratch:
+            yield (
+                f"What commands have as `/tmp` is `{scratch}`, for your file tools as well: give both the"
+                f" same path below it. An edit of `/tmp/FILE` may not find its file."
+            )
 
 
 def _is_shared(policy: SandboxPolicy) -> bool:

@@ -337,7 +337,10 @@ class Backend(Protocol):
         survey: Survey | None = None,
         outside: Outside | None = None,
         elevation: Elevation | None = None,
-    ) -> SandboxSession: ...
+        scratch: str = "",
+    ) -> SandboxSession:
+        """`scratch` is a directory of the machine that commands have as /tmp, where the policy gives them a
+        private one; empty if the session is to have one of its own."""
 
     def block_renames(self) -> AbstractContextManager[None]:
         """Blocks renames of directories, and names that a rename could make protected, in every pen while

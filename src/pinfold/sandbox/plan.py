@@ -18,6 +18,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.sandbox.linux.protocol.operations import (
     Bind,
+    BindAt,
     Cover,
     DropPowers,
     EnterRoot,
@@ -103,6 +104,8 @@ class ExistingPaths(Struct, frozen=True):
     """Directories that only root may search, and in which something is granted."""
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
     """Which of the machine's directories that every pen treats specially are there."""
+    scratch: str = ""
+    """A directory of the machine's /tmp that commands have as their /tmp; empty if that is the session's."""
 
 
 class Plan(Struct, frozen=True):
@@ -147,7 +150,7 @@ def plan_pen(
             *((NoteReads(),) if notes_reads else ()),
             Seccomp(PAIRS, True, sockets, asks, tuple(path for path in sockets if path in places.agents)),
         ),
-        temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
+        temporary=(places.scratch or TEMPORARY[0]) if tmp and TEMPORARY[0] in places.machine else None,
     )
 
 
@@ -193,6 +196,11 @@ def _machine(places: ExistingPaths, tmp: bool) -> Iterator[Operation]:
     yield from (Cover(path) for path in _covers(places, tmp))
     if tmp:
         yield from (Show(path[1:].replace("/", "-"), path) for path in TEMPORARY if path in places.machine)
+    if tmp and places.scratch and TEMPORARY[0] in places.machine:
+        # At its own path as well: a name of a file in it means the same to commands and to the agent.
+        yield BindAt(places.scratch, TEMPORARY[0])
+        yield Point(places.scratch, "directory")
+        yield BindAt(places.scratch, places.scratch)
     yield from (Hide(path, "directory") for path in KERNEL_WINDOWS if path in places.machine)
 
 

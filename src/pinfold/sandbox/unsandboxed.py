@@ -277,6 +277,7 @@ class UnsandboxedBackend:
         survey: Survey | None = None,  # noqa: ARG002
         outside: Outside | None = None,  # noqa: ARG002
         elevation: Elevation | None = None,  # noqa: ARG002
+        scratch: str = "",  # noqa: ARG002
     ) -> UnsandboxedSession:
         return UnsandboxedSession()
 

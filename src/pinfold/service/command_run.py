@@ -149,7 +149,8 @@ class CommandRuns:
                     stdin=source_of(call.streams[0]),
                     streams=handed(call.streams, into if command.tells_directory else None),
                     umask=command.umask,
-                    is_background=command.is_background,
+                    # A person at a terminal ends it when they like, or the agent moves it to the background.
+                    is_background=command.is_background or held.has_person,
                 )
             finally:
                 if into >= 0:

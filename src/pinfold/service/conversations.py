@@ -19,7 +19,6 @@ import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from time import monotonic
 
 from msgspec import DecodeError, Struct, json
@@ -33,7 +32,14 @@ from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.violation import Violation
 from pinfold.session import Session
 from pinfold.session.permission_requests import Asked, ask_for_permission
-from pinfold.state.directory import state_directory, write_private
+from pinfold.state.conversation_tmp import (
+    conversation_record,
+    conversations_directory,
+    remove_scratch,
+    scratch_directory,
+    sweep_scratch,
+)
+from pinfold.state.directory import write_private
 
 Environ = Mapping[str, str]
 OpenSession = Callable[[str, str, tuple[str, ...], Environ, "Conversation", str], Session]
@@ -245,6 +251,11 @@ class Conversation:
                 return True
         return False
 
+    @property
+    def has_person(self) -> bool:
+        """Whether a process of the agent has a terminal, so that somebody can end what takes too long."""
+        return any(map(has_terminal, list(self.agents)))
+
     def drop_agents(self, ended: set[int]) -> bool:
         """Forgets the agent's processes with these descriptors; whether the last of them has ended."""
         with self.lock:
@@ -273,6 +284,7 @@ class Conversations:
     def __init__(self, open_session: OpenSession, environ: Environ) -> None:
         self._open_session = open_session
         self._environ = dict(environ)
+        sweep_scratch(environ)
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, str], threading.Lock] = {}
         self._held: dict[tuple[str, str], Conversation] = {}
@@ -349,6 +361,8 @@ class Conversations:
                     self._held[key] = found
                 self._make_room()
             found.used = monotonic()
+            if agent != NAMED:
+                scratch_directory(agent, id, self._environ)  # a person may have emptied /tmp
             for root in roots:
                 found.session.add_project(root)
             if found.follow(agent_above(pid)):
@@ -362,6 +376,7 @@ class Conversations:
             self._opening.pop((agent, id), None)
         if found is not None:
             found.close()
+        remove_scratch(agent, id, self._environ)
         with suppress(OSError):
             os.unlink(self._record(agent, id))
 
@@ -395,7 +410,7 @@ class Conversations:
             write_private(self._record(agent, id), json.encode(kept))
 
     def _record(self, agent: str, id: str) -> str:
-        return os.path.join(_directory(self._environ), _file_name(agent, id))
+        return conversation_record(agent, id, self._environ)
 
     def _make_room(self) -> None:
         with self._lock:
@@ -424,7 +439,7 @@ class Conversations:
 
 def resumable(environ: Environ) -> list[KnownSession]:
     """The sessions that a service can resume, the latest first."""
-    directory = _directory(environ)
+    directory = conversations_directory(environ)
     try:
         paths = [(each.stat().st_mtime, each.path) for each in os.scandir(directory)]
     except OSError:
@@ -438,15 +453,7 @@ def forget(name: str, environ: Environ) -> None:
     for each in resumable(environ):
         if name in (each.name, each.session):
             with suppress(OSError):
-                os.unlink(os.path.join(_directory(environ), _file_name(*each.key)))
-
-
-def _directory(environ: Environ) -> str:
-    return os.path.join(state_directory(environ), "conversations")
-
-
-def _file_name(agent: str, id: str) -> str:
-    return sha256(f"{agent}\0{id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+                os.unlink(conversation_record(*each.key, environ))
 
 
 def _read(path: str) -> ConversationRecord | None:
@@ -462,6 +469,19 @@ def _resumable(kept: ConversationRecord) -> KnownSession:
     return KnownSession(name, kept.agent, conversation, kept.session, (), 0, is_held=False)
 
 
+def has_terminal(pid: int) -> bool:
+    """Whether a process has a controlling terminal."""
+    with suppress(OSError, ValueError, IndexError):
+        return _status(pid)[4] != "0"
+    return False
+
+
+def _status(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on (proc_pid_stat(5))."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()
+
+
 def agent_above(pid: int) -> int:
     """The agent that has started a process; 0 if it cannot be told."""
     ours = os.path.realpath("/proc/self/exe")
@@ -471,6 +491,5 @@ def agent_above(pid: int) -> int:
             name = os.path.basename(program)
             if program != ours and name not in BETWEEN and not name.startswith("python"):
                 return pid
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+            pid = int(_status(pid)[1])
     return 0

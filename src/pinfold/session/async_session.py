@@ -102,6 +102,7 @@ class AsyncSession:
         resume: str = "",
         notes_reads: bool = False,
         one_command: bool = False,
+        scratch: str = "",
     ) -> None:
         self.session = Session(
             projects,
@@ -116,6 +117,7 @@ class AsyncSession:
             resume=resume,
             notes_reads=notes_reads,
             one_command=one_command,
+            scratch=scratch,
         )
         self._threads = CommandThreads(self.session)
 

@@ -92,15 +92,20 @@ class Fences:
     thread."""
 
     def __init__(
-        self, judge: Judge, agent: str, make_outside: Callable[[], Outside], elevation: Elevation
+        self,
+        judge: Judge,
+        agent: str,
+        make_outside: Callable[[], Outside],
+        elevation: Elevation,
+        scratch: str,
     ) -> None:
         """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the gateway of
-        a sandbox, which ends with it."""
+        a sandbox, which ends with it. `scratch` is as in `Backend.open_session`."""
         self._judge = judge
         self._roots = judge.roots
         self._make_outside = make_outside
         self._outside = make_outside()
-        self._elevation = elevation
+        self._elevation, self._scratch = elevation, scratch
         env_files = self._env_files
         self._surveyor = WorkspaceScanner(judge.roots, judge.home, agent=agent, env_files=env_files)
         self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
@@ -127,7 +132,7 @@ class Fences:
                 self._surveyor.begin()
                 try:
                     self._pens = _backend().open_session(
-                        self._roots, self._lookout, self._outside, self._elevation
+                        self._roots, self._lookout, self._outside, self._elevation, self._scratch
                     )
                 except SandboxUnavailable:
                     raise
@@ -262,14 +267,17 @@ class Resources:
         one_command: bool,
         write_down: Callable[[], None],
         made: MadeInside,
+        scratch: str,
     ) -> None:
-        """`write_down` keeps what the session has, for a later `resume`."""
+        """`write_down` keeps what the session has, for a later `resume`. `scratch` is as in
+        `Backend.open_session`."""
         self.id, self.judge, self.environ = id, judge, environ
         self._settings_file = settings_file
         self._approvers = approvers
         self.notes_reads, self._one_command = notes_reads, one_command
         self._write_down = write_down
         self.made = made
+        self._scratch = scratch
         self._lock = allocate_lock()
         self._owner = os.getpid()
         self._is_penned = bool(environ.get("PINFOLD_PEN"))
@@ -414,7 +422,8 @@ class Resources:
 
                 self.elevation = self.elevation or Elevations(self)
                 agent = self.environ.get("SSH_AUTH_SOCK", "")
-                self._fences = Fences(self.judge, agent, partial(Gateway, self), self.elevation)
+                make_outside = partial(Gateway, self)
+                self._fences = Fences(self.judge, agent, make_outside, self.elevation, self._scratch)
                 self.made.catch_up = self._fences.catch_up
             return self._fences
 

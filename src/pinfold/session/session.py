@@ -63,8 +63,9 @@ class Session:
     of a session that has ended: what it was granted for its time holds again, in the same projects and under
     settings that are no wider than it had, nor than today's. With `notes_reads` a command's violations tell
     of hidden things that it opened too, and every open takes a turn of the warden's. With `one_command`
-    nothing else is run in it: an answer for the session ends with that command, and is not kept. May be used
-    from any thread.
+    nothing else is run in it: an answer for the session ends with that command, and is not kept. `scratch` is
+    a private directory below the machine's /tmp that commands have as theirs: the caller sees the same files
+    there. Without it no process outside sees theirs. May be used from any thread.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Session:
         resume: str = "",
         notes_reads: bool = False,
         one_command: bool = False,
+        scratch: str = "",
     ) -> None:
         if isinstance(projects, str | os.PathLike):
             raise TypeError("projects is a list of directories, not one of them")
@@ -127,6 +129,7 @@ class Session:
             one_command,
             self._keep,
             made,
+            scratch,
         )
 
     def _keep(self) -> None:

@@ -171,7 +171,7 @@ TABLE: tuple[Key, ...] = (
     _list("filesystem.protect", ValueKind.PATHS, _RESTRICT, "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."),
     _switch("filesystem.git_writes", _AND, False, "Commands in the sandbox may write to `.git`, and to repositories of other names."),
     _switch("filesystem.ask", _AND, True, "Pinfold asks about a write that the sandbox denies, while the write waits. If there is no way to ask, the write is denied."),
-    _word("filesystem.tmp", "none private shared", "private", "The /tmp (and /var/tmp) that commands see: `none`, an empty read-only one; `private`, the session's own; `shared`, the machine's, in which names are protected as in a project."),
+    _word("filesystem.tmp", "none private shared", "private", "The /tmp (and /var/tmp) that commands see: `none`, an empty read-only one; `private`, the session's own, which in a conversation of an agent is a directory of yours below the machine's /tmp, where the agent's file tools find the same files; `shared`, the machine's, in which names are protected as in a project."),
     Key("filesystem.ignore_files", ValueKind.TEXTS, _RESTRICT, [(
         ".pinfoldignore"
     ), (

@@ -10,11 +10,14 @@ from _thread import allocate_lock
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import chain
+from posixpath import join, normpath
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.context import Context
+from pinfold.model.errors import PolicyError
 from pinfold.model.home import expanded, home_of
 from pinfold.model.partly_hidden import partly_hidden
 from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
@@ -22,14 +25,13 @@ from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.model.symlinks import real_path
 from pinfold.policy.enrich import enrich
 from pinfold.policy.hidden_paths import hidden_by
-from pinfold.policy.paths import is_covered
+from pinfold.policy.paths import contains, is_covered
 from pinfold.settings import LiveSettings, Sources, cap_of, policy_of, secrets
 from pinfold.shell.rule_text import shape
 from pinfold.workspace.granted_paths import GlobMatches, found_in, granted, has_glob, look, with_found
 from pinfold.workspace.ignore_files import IgnoreFiles
 from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.own_code import own_code, require_out_of_reach
-from pinfold.workspace.own_directories import require_own_directories
 
 if TYPE_CHECKING:
     from pinfold.workspace.env_files import EnvFiles
@@ -38,6 +40,33 @@ if TYPE_CHECKING:
 
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
+
+USUAL = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+PROCESSES = "/proc/"
+
+
+def require_own_directories(roots: tuple[str, ...], home: str, environ: Mapping[str, str]) -> None:
+    """Raises if an agent's variables lead Pinfold to settings or state in a project.
+
+    A project's `.env` may set XDG_CONFIG_HOME and XDG_STATE_HOME for an agent, and so for its hooks. A
+    command of the sandbox could then have written the settings there, and the answers of questions.
+    Accepted: a project that is the home, or holds it, holds those directories anyway.
+    """
+    if not isinstance(environ, AgentVariables):
+        return
+    for name, usual in USUAL.items():
+        given = environ.get(name, "")
+        if not given.startswith("/") or real_path(given) == real_path(join(home, usual)):
+            continue
+        within = [
+            root for root in roots if not contains(root, home) and is_covered(real_path(given), (root,))
+        ]
+        if within or normpath(given).startswith(PROCESSES):
+            place = within[0] if within else PROCESSES
+            raise PolicyError(
+                f"{name} leads into {place}, and a file of the project may have set it",
+                help=f"set {name} to a directory outside of the projects, or unset it",
+            )
 
 
 class PolicySource:

@@ -190,6 +190,76 @@ def what_was_denied_is_told_and_how_to_ask(agent: str) -> None:
     assert "pinfold: refused open" in told, told
 
 
+def a_file_tools_tmp_is_the_lines_tmp(agent: str) -> None:
+    """Gemini CLI's own tools refuse /tmp."""
+    turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
+    shell, key = TOOLS[agent]
+    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: /tmp/x\n+by the tool\n*** End Patch\nEOF"
+    calls = {
+        "claude-code": (
+            Call("Write", {"file_path": "/tmp/x", "content": "by the tool\n"}),
+            Call("Bash", {"command": "cat /tmp/x; echo by a line > /tmp/x"}),
+            Call("Read", {"file_path": "/tmp/x"}),
+        ),
+        "codex": (
+            Call(shell, {key: patch}),
+            Call(shell, {key: "cat /tmp/x; echo by a line > /tmp/x"}),
+            Call(shell, {key: patch.replace("Add File: /tmp/x\n", "Update File: /tmp/x\n@@\n-by a line\n")}),
+            Call(shell, {key: "cat /tmp/x"}),
+        ),
+        "gemini": (
+            Call("write_file", {"file_path": "/tmp/x", "content": "by the tool\n"}),
+            Call(shell, {key: "ls /tmp/x"}),
+        ),
+    }[agent]
+    told = uses(agent, *calls, PINFOLD_HOOK_SERVICE="")
+    assert not Path("/tmp/x").exists()
+    if agent == "gemini":
+        assert "No such file" in told[1], told
+        return
+    assert "by the tool" in told[1] and "by a line" not in told[1], told
+    assert "by a line" in told[2] or "by the tool" in told[3], told
+
+
+def a_line_runs_where_and_how_the_agent_says(agent: str) -> None:
+    """In a directory of its own, in the background, or with a time limit of the agent's."""
+    Path("sub").mkdir()
+    Path("link").symlink_to("sub")
+    turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
+    shell, key = TOOLS[agent]
+    wait = "until [ -e go ]; do sleep 0.05; done; echo $PWD > began"
+    calls = {
+        "claude-code": (
+            Call(shell, {key: wait, "run_in_background": True, "description": "waits"}),
+            Call(shell, {key: "touch go; until [ -e began ]; do sleep 0.05; done; cd sub && pwd"}),
+            Call(shell, {key: "pwd; cd ..", "timeout": 100_000}),
+            Call(shell, {key: "pwd"}),
+        ),
+        "codex": (
+            Call(shell, {key: "touch go; pwd", "workdir": "sub"}),
+            Call(shell, {key: "pwd", "workdir": f"{os.getcwd()}/link"}),
+            Call(shell, {key: "pwd", "yield_time_ms": 20_000, "max_output_tokens": 500}),
+        ),
+        "gemini": (
+            Call(shell, {key: wait, "is_background": True}),
+            Call(
+                shell,
+                {key: "touch ../go; until [ -e ../began ]; do sleep 0.05; done; pwd", "dir_path": "sub"},
+            ),
+            Call(shell, {key: "pwd"}),
+        ),
+    }[agent]
+    told = uses(agent, *calls, PINFOLD_HOOK_SERVICE="")
+    here = os.getcwd()
+    if agent == "codex":
+        assert f"{here}/sub" in told[0] and f"{here}/sub" in told[1], told
+        assert Path("sub/go").exists() and here in told[2] and f"{here}/sub" not in told[2], told
+        return
+    assert f"{here}/sub" in told[1] and Path("began").read_text() == f"{here}\n", told
+    assert (f"{here}/sub" in told[2]) == (agent == "claude-code"), told
+    assert here in told[-1] and f"{here}/sub" not in told[-1], told
+
+
 def a_hook_that_cannot_start_is_a_no(agent: str) -> None:
     from pinfold.integrations.install.agents import MARK, target_of
 
@@ -291,6 +361,8 @@ EVERYWHERE = (
     "a_yes_on_the_page_lets_a_call_go_on",
     "a_conversation_has_one_warm_session",
     "what_was_denied_is_told_and_how_to_ask",
+    "a_file_tools_tmp_is_the_lines_tmp",
+    "a_line_runs_where_and_how_the_agent_says",
 )
 OF = {
     "claude-code": (

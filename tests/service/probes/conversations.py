@@ -236,6 +236,131 @@ def parallel_lines_share_the_conversation() -> None:
         assert all(each.startswith("begun\n") for each in told) and len(set(told)) == 8, told
 
 
+# /tmp, as the agent's file tools and its lines see it
+
+
+EVENTS = {"cursor": "preToolUse", "gemini": "BeforeTool"}
+SHELLS = {"cursor": "Shell", "gemini": "run_shell_command", "vscode": "run_in_terminal"}
+WRITING = {
+    "claude-code": ("Write", "file_path"),
+    "cursor": ("Write", "file_path"),
+    "gemini": ("write_file", "file_path"),
+    "vscode": ("create_file", "filePath"),
+}
+READING = {
+    "claude-code": ("Read", "file_path"),
+    "cursor": ("Read", "file_path"),
+    "gemini": ("read_file", "absolute_path"),
+    "vscode": ("read_file", "filePath"),
+}
+
+
+def used(agent: str, tool: str, given: dict[str, Any], **more: object) -> tuple[str, dict[str, Any], str]:
+    """What an agent's hook says of a tool: its opinion, the input that the tool gets, and what the model is
+    told."""
+    said = {
+        "hook_event_name": EVENTS.get(agent, "PreToolUse"),
+        "cwd": os.getcwd(),
+        "conversation_id" if agent == "cursor" else "session_id": "a",
+        "tool_name": tool,
+        "tool_input": given,
+        **({"workspace_roots": [os.getcwd()]} if agent == "cursor" else {}),
+        **more,
+    }
+    done = subprocess.run(
+        hook_words(agent), input=json.dumps(said), env=environ(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout or "{}")
+    specific = told.get("hookSpecificOutput", {})
+    opinion = told.get("permission") or told.get("decision") or specific.get("permissionDecision", "none")
+    changed = told.get("updated_input") or specific.get("updatedInput") or specific.get("tool_input")
+    return opinion, changed or given, specific.get("additionalContext", "")
+
+
+def lined(agent: str, line: str, **more: object) -> Ended:
+    """One line of an agent's conversation."""
+    opinion, given, _ = used(agent, SHELLS.get(agent, "Bash"), {"command": line, **more})
+    assert opinion == "allow", (agent, opinion)
+    return shell(given["command"])
+
+
+def a_file_tools_tmp_is_the_lines_tmp() -> None:
+    content = {"content": "by the tool\n", "a_field_of_tomorrow": [1]}
+    with service():
+        for agent, (tool, key) in WRITING.items():
+            opinion, given, told = used(agent, tool, {key: f"/tmp/{agent}-x", **content})
+            assert opinion == "allow" and {**given, key: ""} == {key: "", **content}, (agent, given)
+            assert given[key].startswith(f"/tmp/pinfold-{os.geteuid()}/"), given
+            assert agent in EVENTS or os.path.dirname(given[key]) in told, told
+            Path(given[key]).write_text(given["content"])
+            done = lined(
+                agent, f"cat /tmp/{agent}-x; echo by a line > /tmp/{agent}-y; echo >> $TMPDIR/{agent}-x"
+            )
+            assert done.out == "by the tool\n", (agent, done)
+            tool, key = READING[agent]
+            for name, text in (("x", "by the tool\n\n"), ("y", "by a line\n")):
+                _, given, _ = used(agent, tool, {key: f"/tmp/{agent}-{name}"})
+                assert Path(given[key]).read_text() == text, (agent, given)
+            # Under its own path it is the same file to all.
+            assert lined(agent, f"cat {given[key]}").out == "by a line\n"
+            assert not Path(f"/tmp/{agent}-x").exists() and not Path(f"/tmp/{agent}-y").exists()
+
+
+def a_patchs_tmp_is_the_lines_tmp() -> None:
+    patch = "*** Begin Patch\n*** Add File: /tmp/x\n+/tmp/x\n*** End Patch"
+    with service():
+        for tool, line in (("apply_patch", patch), ("Bash", f"apply_patch <<'EOF'\n{patch}\nEOF")):
+            opinion, given, _ = used("codex", tool, {"command": line})
+            assert opinion == "allow" and given["command"].count("+/tmp/x") == 1, given
+            place = given["command"].partition("Add File: ")[2].partition("\n")[0]
+            Path(place).write_text(tool)
+            assert lined("codex", "cat /tmp/x").out == tool
+
+
+def a_file_tool_is_not_led_elsewhere() -> None:
+    """What commands see of the machine's /tmp stays the machine's; so does what they have no file for."""
+    with service():
+        assert turn("echo inside > /tmp/both; mkdir -p /tmp/dir; ln -s ~/.bashrc /tmp/out").code == 0
+        machines = Path(f"/tmp/pinfold-test-{os.getpid()}")
+        machines.mkdir()
+        try:
+            machine, gone = str(machines / "file"), str(machines / "gone")
+            Path(machine).write_text("the machine's")
+            for tool, path in (("Read", machine), ("Edit", machine), ("Read", gone), ("Write", "/tmp")):
+                _, given, _ = used("claude-code", tool, {"file_path": path})
+                assert given["file_path"] == path, given
+            opinion, given, _ = used("claude-code", "Write", {"file_path": "/tmp/out", "content": ""})
+            assert opinion == "ask", given  # where it leads is judged
+            opinion, given, _ = used(
+                "claude-code", "Write", {"file_path": "/tmp/../tmp/dir/x", "content": ""}
+            )
+            assert opinion == "allow" and Path(given["file_path"]).parent.is_dir(), given
+            settings = Path.home() / ".config/pinfold/settings.toml"
+            settings.parent.mkdir(parents=True)
+            settings.write_text('[filesystem]\ntmp = "shared"\n')
+            _, given, _ = used("claude-code", "Write", {"file_path": "/tmp/new", "content": ""})
+            assert given["file_path"] == "/tmp/new", given
+        finally:
+            shutil.rmtree(machines)
+
+
+def a_conversations_tmp_is_its_own_and_ends_with_it() -> None:
+    with service():
+        begun()
+        _, given, _ = used("claude-code", "Read", {"file_path": "/tmp/begun"})
+        place = os.path.dirname(given["file_path"])
+        seen = turn(f"ls -A /tmp/pinfold-*; cat {place}/begun", "b")
+        assert "begun" not in seen.out and os.path.basename(place) not in seen.out, seen
+        assert os.stat(os.path.dirname(place)).st_mode & 0o077 == 0
+        turn("mkdir -p /tmp/closed/deep; chmod 0 /tmp/closed")
+        ending = payload("", "a", hook_event_name="SessionEnd", reason="other")
+        assert not subprocess.run(
+            hook_words("claude-code"), input=ending, env=environ(), text=True
+        ).returncode
+        assert not os.path.lexists(place)
+
+
 # How it ends
 
 
@@ -447,7 +572,7 @@ def nothing_in_a_sandbox_reaches_the_service() -> None:
 
 HELPERS = (
     *("environ", "service", "listens", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
-    *("another_agent", "is_warm", "begun", "records"),
+    *("another_agent", "is_warm", "begun", "records", "used", "lined"),
 )
 NAMES = probes_of(globals(), *HELPERS)
 

@@ -80,8 +80,10 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
         "permissionDecision": str(outcome.opinion),
         "permissionDecisionReason": reason(outcome),
     }
-    if outcome.command is not None:
-        said["updatedInput"] = changed(call, outcome.command)
+    if (given := input_of(call, outcome)) is not None:
+        said["updatedInput"] = given
+    if outcome.context:
+        said["additionalContext"] = outcome.context
     return _specific(said, PRE)
 
 
@@ -99,6 +101,11 @@ def _began(outcome: HookOutcome) -> HookReply:
 
 def reason(outcome: HookOutcome) -> str:
     return f"pinfold: {outcome.message or outcome.opinion}"[:LONGEST]
+
+
+def input_of(call: HookCall, outcome: HookOutcome) -> Mapping[str, object] | None:
+    """The whole input that the agent is to use; None for the one that it has."""
+    return outcome.tool_input if outcome.command is None else changed(call, outcome.command)
 
 
 def changed(call: HookCall, command: str) -> dict[str, object]:

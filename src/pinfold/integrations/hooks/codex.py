@@ -17,23 +17,29 @@ from msgspec.structs import replace
 from pinfold.integrations.hooks import claude
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, HookReply, Opinion, Payload
 from pinfold.integrations.hooks.tools import requests_of
-from pinfold.model.request import RunCommand
+from pinfold.model.request import Request, RunCommand
 
 
 def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     call = claude.read_as("codex", payload, environ, can_ask=payload.get("hook_event_name") != claude.PRE)
-    match call.requests:
+    return replace(call, requests=with_shell_patch(call.requests, call.cwd))
+
+
+def with_shell_patch(requests: tuple[Request, ...], cwd: str) -> tuple[Request, ...]:
+    """What a call comes to, where a shell line that is a patch is one."""
+    match requests:
         case (RunCommand(command, cwd=where),) if "patch" in command:
             # Imported here: few lines are patches.
             from pinfold.integrations.hooks.shell_patch import shell_patch
 
             if found := shell_patch(command):
-                start = os.path.join(where or call.cwd, found.directory)
-                return replace(call, requests=requests_of("apply_patch", {"patch": found.patch}, start))
-    return call
+                start = os.path.join(where or cwd, found.directory)
+                return requests_of("apply_patch", {"patch": found.patch}, start)
+    return requests
 
 
 def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
-    if call.event == claude.PRE and outcome.opinion is not Opinion.DENY and outcome.command is None:
+    is_unchanged = claude.input_of(call, outcome) is None
+    if call.event == claude.PRE and outcome.opinion is not Opinion.DENY and is_unchanged:
         return HookReply()
     return claude.reply(call, outcome)

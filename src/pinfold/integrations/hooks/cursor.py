@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from pinfold.integrations.hooks.claude import changed, reason
+from pinfold.integrations.hooks.claude import input_of, reason
 from pinfold.integrations.hooks.hook_call import (
     HookCall,
     HookOutcome,
@@ -38,7 +38,7 @@ from pinfold.integrations.hooks.hook_call import (
     text,
     texts,
 )
-from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
+from pinfold.integrations.hooks.tools import requests_of
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand
 
 TOOL, SHELL, MCP = "preToolUse", "beforeShellExecution", "beforeMCPExecution"
@@ -113,6 +113,6 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
         said["user_message"] = reason(outcome)
         if call.event in (TOOL, *ASKS):
             said["agent_message"] = reason(outcome)
-    if outcome.command is not None and plain(call.tool) in COMMANDS:
-        said["updated_input"] = changed(call, outcome.command)
+    if call.event == TOOL and (given := input_of(call, outcome)) is not None:
+        said["updated_input"] = given
     return HookReply(json.encode(said))

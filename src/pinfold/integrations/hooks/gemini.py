@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.claude import changed, reason
+from pinfold.integrations.hooks.claude import input_of, reason
 from pinfold.integrations.hooks.hook_call import (
     HookCall,
     HookOutcome,
@@ -68,6 +68,6 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event != BEFORE or outcome.opinion is Opinion.NONE:
         return HookReply(b"{}")
     said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}
-    if outcome.command is not None:
-        said["hookSpecificOutput"] = {"tool_input": changed(call, outcome.command)}
+    if (given := input_of(call, outcome)) is not None:
+        said["hookSpecificOutput"] = {"tool_input": given}
     return HookReply(json.encode(said))

@@ -77,8 +77,10 @@ class HookOutcome(Struct, frozen=True):
     """For the person and the model, in one line."""
     command: str | None = None
     """The line to run in place of the one that was asked for."""
+    tool_input: Mapping[str, object] | None = None
+    """The whole input to use in place of the one that was asked for."""
     context: str = ""
-    """For the model, at the start of its work."""
+    """For the model: at the start of its work, or about this call."""
 
 
 class HookReply(Struct, frozen=True):

@@ -17,8 +17,9 @@ from pinfold.integrations.hooks.rewrite import PLAN_POLICY, Wrapping, has_servic
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
-from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.model.request import CallTool, Request, RunCommand, WriteFile
+from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
+from pinfold.model.request import CallTool, ReadFile, Request, RunCommand, WriteFile
+from pinfold.model.settings import TmpAccess
 from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
@@ -27,6 +28,7 @@ BARE = "this hook cannot put the command into the sandbox"
 NOTHING = HookOutcome(Opinion.NONE)
 BACKGROUND = ("run_in_background", "is_background", "isBackground")
 """Fields of agents' tools by which a command runs in the background."""
+TMP = TEMPORARY[0]
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 ORDER = tuple(Opinion)
 MOST = 500
@@ -66,9 +68,38 @@ def judge(call: HookCall, environ: Mapping[str, str], held: HeldConversations | 
         return _asked(call, HookOutcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    outcomes = _outcomes(call, (*requests,), cwd, roots, environ, held)
+    is_tmp = any(TMP in request.path for request in requests if isinstance(request, ReadFile | WriteFile))
+    if is_tmp and (outcome := _led_to_scratch(call, cwd, roots, environ)):
+        return outcome
+    return _worst(_outcomes(call, (*requests,), cwd, roots, environ, held))
+
+
+def _worst(outcomes: Sequence[HookOutcome]) -> HookOutcome:
     worst = min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
     return _asked_at_once(worst, outcomes) if worst.opinion is Opinion.ASK and len(outcomes) > 1 else worst
+
+
+def _led_to_scratch(
+    call: HookCall, cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
+) -> HookOutcome | None:
+    """What is said of a file tool's call about what commands have as /tmp; None for any other call."""
+    from pinfold.integrations.hooks.own_files import led_to_scratch, names_tmp
+
+    if not names_tmp(call):
+        return None
+    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation, call.generation, call.model))
+    try:
+        led = led_to_scratch(call, judge, environ)
+    finally:
+        judge.close()
+    if led is None:
+        return None
+    # Commands may write there, so the tool may.
+    may = {"filesystem": {"write": [led.scratch]}}
+    outcome = _worst(_outcomes(led.call, led.call.requests, cwd, roots, environ, None, may))
+    opinion = Opinion.ALLOW if outcome.opinion is Opinion.NONE else outcome.opinion
+    context = f"What commands have as `{TMP}` is `{led.scratch}` for your file tools: use that path."
+    return replace(outcome, opinion=opinion, tool_input=led.call.tool_input, context=context)
 
 
 def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
@@ -89,9 +120,10 @@ def _outcomes(
     roots: tuple[str, ...],
     environ: Mapping[str, str],
     held: HeldConversations | None,
+    more: Mapping[str, object] | None = None,
 ) -> list[HookOutcome]:
     """What is said of each. The workspace is looked through once, and one deadline holds for all: an agent
-    goes on without an answer that comes too late."""
+    goes on without an answer that comes too late. `more` are settings that hold for this call."""
     is_command = any(isinstance(request, RunCommand) for request in requests)
     # A plan changes nothing; files that an agent writes in it (the plan) are judged as ever.
     is_plan = call.mode is Mode.PLAN and is_command
@@ -105,7 +137,7 @@ def _outcomes(
         judge = held.judge(call, roots, rules, environ).at(cwd)
         narrower = replace(first, policy=READ_ONLY if is_plan else None)
         return [_command(call, narrower, judge, environ, held)]
-    overrides = rules | ({"sandbox": {"policy": PLAN_POLICY}} if is_plan else {})
+    overrides = {**rules, **({"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}), **(more or {})}
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
@@ -300,7 +332,12 @@ def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
     policy = told(judge.source.policy, roots)
     is_kept = bool(call.conversation) and has_service(environ)
     interface = AgentInterface.HOOK if is_kept else AgentInterface.LINE
-    context = summarize(policy, judge.source.settings, roots, interface)
+    scratch = ""
+    if is_kept and judge.source.settings.filesystem.tmp is TmpAccess.PRIVATE:
+        from pinfold.state.conversation_tmp import scratch_directory
+
+        scratch = scratch_directory(call.agent, call.conversation, environ)
+    context = summarize(policy, judge.source.settings, roots, interface, scratch)
     if trouble:
         context += f"\n\nTell the person, before anything else, that pinfold found this: {trouble}."
     return HookOutcome(Opinion.NONE, trouble, context=context)

@@ -37,6 +37,7 @@ class LinuxBackend:
         survey: Survey | None = None,
         outside: Outside | None = None,
         elevation: Elevation | None = None,
+        scratch: str = "",
     ) -> LinuxSession:
         with self.lock:
             if self.keeper is None or not self.keeper.is_alive():
@@ -44,7 +45,7 @@ class LinuxBackend:
                     self.keeper.end()
                 self.keeper = take()
             keeper = self.keeper
-        return LinuxSession(keeper, self.machine, roots, survey, PENDING, outside, elevation)
+        return LinuxSession(keeper, self.machine, roots, survey, PENDING, outside, elevation, scratch)
 
     def block_renames(self) -> AbstractContextManager[None]:
         # Imported here: only file tools want it, and every run of a command would pay for it.

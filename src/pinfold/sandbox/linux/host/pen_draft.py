@@ -126,8 +126,9 @@ def draft_pen(
     accepted: Collection[SandboxLayer],
     outside: Outside | None,
     elevation: Elevation | None,
+    scratch: str = "",
 ) -> PenDraft:
-    """Raises where no pen can hold the policy."""
+    """Raises where no pen can hold the policy. `scratch` is as in `ExistingPaths`."""
     if policy.type is not PolicyType.WORKSPACE_READONLY:
         everywhere = (path for path in policy.additional_readwrite_paths if path == "/")
         require_possible((*roots, *everywhere))  # before a survey of the whole machine
@@ -138,14 +139,15 @@ def draft_pen(
         policy, roots, found.protected, hidden, found.writable, found.placed, found.links, shown.found
     )
     named = (real_path(found.agent),) if found.agent else ()
-    places = replace(places, agents=(*named, *agents_among(place.path for place in places.sockets)))
+    agents = (*named, *agents_among(place.path for place in places.sockets))
+    places = replace(places, agents=agents, scratch=scratch)
     if machine.superuser:
         places = open_own(places, found.home)
     # Before the pen is built: what is replaced while that lasts is found different by the next command.
     held = (
         *snapshot(place.path for place in (*places.roots, *places.writable, *places.readable)),
         *snapshot(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
-        *snapshot(places.links),
+        *snapshot((*places.links, *([scratch] if scratch else []))),
     )
     asks = elevation is not None and elevation.asks(policy)
     reads = elevation is not None and elevation.notes_reads

@@ -59,6 +59,7 @@ class LinuxSession:
         accepted: Collection[SandboxLayer],
         outside: Outside | None = None,
         elevation: Elevation | None = None,
+        scratch: str = "",
     ) -> None:
         self.keeper = keeper
         self.machine = machine
@@ -67,6 +68,7 @@ class LinuxSession:
         self.accepted = accepted
         self.outside = outside
         self.elevation = elevation
+        self.scratch = scratch
         self.elevating: Elevating | None = None
         self.environment = dict(os.environ)
         """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
@@ -150,7 +152,14 @@ class LinuxSession:
     def _renewed(self, policy: SandboxPolicy, pen: Pen | None) -> Pen:
         """The policy's pen, if it is as one that was built now; else one that is built now."""
         wanted = draft_pen(
-            policy, self.roots, self.machine, self.survey, self.accepted, self.outside, self.elevation
+            policy,
+            self.roots,
+            self.machine,
+            self.survey,
+            self.accepted,
+            self.outside,
+            self.elevation,
+            self.scratch,
         )
         if pen:
             if pen.is_usable() and wanted.is_as(pen.draft):

@@ -23,6 +23,7 @@ from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import CLOSED, EMPTY, HOST, NEW, PIECES, VOID, clone
 from pinfold.sandbox.linux.protocol.operations import (
     Bind,
+    BindAt,
     Cover,
     EnterRoot,
     Fasten,
@@ -67,6 +68,9 @@ class RootBuilder:
                 self._onto(path, SAFE if writable else READ_ONLY, OpenPath)
                 if writable:
                     self.writable.append(path)
+            case BindAt(source, path):
+                with OpenPath(self.host, source) as lent, OpenPath(self.new, path) as target:
+                    self._put(lent, target, "", SAFE)
             case Pin(path):
                 self._unless_gone(path, SAFE, OpenPath)
             case Fasten(path):

@@ -73,6 +73,13 @@ class Bind(Operation):
     writable: bool
 
 
+class BindAt(Operation):
+    """A directory of the machine's at another path, to be written."""
+
+    source: str
+    path: str
+
+
 class Pin(Operation):
     """A directory bound onto itself, so that it cannot be renamed."""
 
