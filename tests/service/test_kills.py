@@ -7,5 +7,5 @@ from tests.probe_runner import FOR_EACH_USER, run_at_home
 pytestmark = [*FOR_EACH_USER, pytest.mark.slow]
 
 
-def test_kills(user: str) -> None:
+def test_a_killed_part_leaves_nothing(user: str) -> None:
     run_at_home(user, "kills", "tests.service.probes.kills")

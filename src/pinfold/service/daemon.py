@@ -232,7 +232,7 @@ def _label(process: str) -> str:
 
 def _complain(error: Exception) -> None:
     """Tells where the service was started by hand; else standard error is /dev/null."""
-    print(f"pinfold: a request failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    print(f"pinfold: a request failed: {type(error).__name__}: {error!s:.80}", file=sys.stderr, flush=True)
 
 
 def _listening(path: str) -> "_socket.socket | None":
