@@ -42,8 +42,8 @@ words, environ = json.loads(sys.stdin.read())
 connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 connection.settimeout(30)
 local.call_with(connection.connect, sys.argv[1])
-local.send(connection, sys.argv[2], words, environ, sys.argv[3].encode(), (0, 1, 2))
 try:
+    local.send(connection, sys.argv[2], words, environ, sys.argv[3].encode(), (0, 1, 2))
     print("replied", local.receive_reply(connection)[0])
 except OSError:
     print("no reply")
