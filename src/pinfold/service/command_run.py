@@ -33,9 +33,7 @@ from pinfold.session import Session
 from pinfold.session.execution import Execution
 
 DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
-NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
-RIGHTS = ("Uid", "Gid", "Groups", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters")
-"""Lines of /proc/PID/status that differ where a process may do less, or more, than another."""
+LARGEST_UMASK = 0o777
 ASKING = frozenset(["claude-code", "gemini"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
@@ -75,6 +73,8 @@ class ClientCommand(Struct, frozen=True):
 def command_of(words: tuple[str, ...]) -> ClientCommand | None:
     """None for words that are not those of an agent's hook: a cold run says what is wrong with them."""
     umask, cwd, *rest = words
+    if not (umask.isascii() and umask.isdecimal() and int(umask) <= LARGEST_UMASK and os.path.isabs(cwd)):
+        return None
     tells_directory = rest[:1] == [DIRECTORY]
     given = iter(rest[tells_directory:])
     named: dict[str, str] = {}
@@ -114,7 +114,7 @@ class CommandRuns:
 
     def serve(self, call: ServiceCall) -> None:
         command = command_of(call.words)
-        if command is None or not is_in_our_place(call.pid) or not are_carried(call.streams):
+        if command is None or not are_carried(call.streams):
             local.send_reply(call.connection, local.NOT_HERE)
             return
         code, directory = FAILED, b""
@@ -223,43 +223,6 @@ def are_carried(streams: tuple[int, ...]) -> bool:
     return len(streams) == 3 and not any(map(os.isatty, streams))
 
 
-def is_in_our_place(pid: int) -> bool:
-    """Whether a process sees and may do what this one does: else it is in a sandbox of another program, and
-    would leave it by having its commands run here."""
-    try:
-        same = all(
-            os.readlink(f"/proc/{pid}/ns/{each}") == os.readlink(f"/proc/self/ns/{each}")
-            for each in NAMESPACES
-            if os.path.lexists(f"/proc/self/ns/{each}")
-        )
-        return (
-            same
-            and _root(str(pid)) == _root("self")
-            and _rights(str(pid)) == _rights("self")
-            and _label(str(pid)) == _label("self")
-        )
-    except OSError:
-        return False
-
-
-def _root(process: str) -> tuple[str, int, int]:
-    """A process's root directory: its mount, of which the same directory may have several, and itself."""
-    held = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with open(f"/proc/self/fdinfo/{held}", encoding="ascii") as file:
-            mount = next(line for line in file if line.startswith("mnt_id"))
-        found = os.fstat(held)
-        return mount, found.st_dev, found.st_ino
-    finally:
-        os.close(held)
-
-
-def _rights(process: str) -> dict[str, list[str]]:
-    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
-        lines = dict(line.partition(":")[::2] for line in file)
-    return {name: lines.get(name, "").split() for name in RIGHTS}
-
-
 OURS_TO_RAISE = ("Max core file size", "Max open files")
 """Limits that agents' programs raise for themselves, and their shells inherit; commands have their own."""
 
@@ -270,15 +233,6 @@ def limits_of(pid: int) -> tuple[str, ...]:
         limits = [line for line in file if not line.startswith(OURS_TO_RAISE)]
     priority = os.getpriority(os.PRIO_PROCESS, pid)
     return (*limits, f"{priority} {os.sched_getscheduler(pid)} {sorted(os.sched_getaffinity(pid))}")
-
-
-def _label(process: str) -> str:
-    """What a security module calls the process; empty if there is none."""
-    try:
-        with open(f"/proc/{process}/attr/current", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def tell(stderr: int, lines: Iterable[str]) -> None:

@@ -1,5 +1,12 @@
 """The user's service: it answers agents' hooks, and runs the commands of their conversations.
 
+INVARIANT: it does nothing for a process that it would free of something: it answers a living process of its
+user, with its own namespaces, root, rights and label, and with the home that it serves. Any other hears that
+this is not the place, and does by itself what it may. What a request says of its sender counts for nothing.
+
+Facts: the kernel keeps who called `connect`, by number, and by handle from Linux 6.5 on. A number may belong
+to another process once its own has ended; a handle does not.
+
 A hook that finds no service answers by itself and starts one. The service ends when it has held no
 conversation and no process has asked for `IDLE` seconds. If its code was replaced by an upgrade, it takes
 nothing more, lets the commands that it runs finish, and ends; the next hook starts another.
@@ -7,9 +14,12 @@ nothing more, lets the commands that it runs finish, and ends; the next hook sta
 
 import _socket
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping
-from threading import Thread
+from errno import ENOPROTOOPT
+from functools import cache
+from threading import BoundedSemaphore, Thread
 from time import sleep, time
 
 from msgspec import Struct
@@ -20,7 +30,17 @@ from pinfold.service.conversations import Conversations
 IDLE = 600.0
 LOOK = 30.0
 """Seconds between looks at whether to end."""
+SOON = 0.05
+ELSEWHERE = b"it is in another sandbox or container, or has other rights"
+MOST_CALLS = 1024
+"""Requests that are answered at a time; further ones hear that this is not the place."""
+LARGEST_FIELDS, LARGEST_DATA = 1 << 23, 1 << 26
+"""Bytes: the kernel gives no program as many variables and words; a hook takes no larger payload."""
 RIGHTS = _socket.CMSG_SPACE(local.STREAMS * 4)
+SO_PEERPIDFD = 77
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+STATUS = ("Uid", "Gid", "Groups", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters")
+"""Lines of /proc/PID/status that differ where a process may do less, or more, than another."""
 
 
 class ServiceCall(Struct, frozen=True):
@@ -42,6 +62,7 @@ Serve = Callable[[ServiceCall], None]
 class Daemon:
     def __init__(self, verbs: Mapping[str, Serve], conversations: Conversations) -> None:
         self._verbs, self._conversations = verbs, conversations
+        self._room = BoundedSemaphore(MOST_CALLS)
         self._began = time()
         self._last = self._began
 
@@ -58,12 +79,15 @@ class Daemon:
                 descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # `socket` would be 5 ms more
             except TimeoutError:
                 continue
+            except OSError:
+                sleep(SOON)  # no descriptor is free at the moment; one may be soon
+                continue
             connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
             if _is_outdated(self._began):
                 connection.close()  # the hook answers by itself, and starts another service
                 break
             self._last = time()
-            Thread(target=self._serve_one, args=(connection,), daemon=True, name="pinfold-call").start()
+            self._begin(connection, path)
         if _is_still(path, mark):
             os.unlink(path)
         listening.close()
@@ -73,7 +97,23 @@ class Daemon:
     def _is_wanted(self) -> bool:
         return bool(self._conversations) or time() - self._last < IDLE
 
-    def _serve_one(self, connection: "_socket.socket") -> None:
+    def _begin(self, connection: "_socket.socket", path: str) -> None:
+        """Answers on a thread of its own, if there is room for one."""
+        if self._room.acquire(blocking=False):
+            try:
+                Thread(
+                    target=self._serve_one, args=(connection, path), daemon=True, name="pinfold-call"
+                ).start()
+                return
+            except RuntimeError:
+                self._room.release()
+        try:
+            local.send_reply(connection, local.NOT_HERE)
+        except OSError as error:
+            _complain(error)
+        connection.close()
+
+    def _serve_one(self, connection: "_socket.socket", path: str) -> None:
         descriptors: tuple[int, ...] = ()
         try:
             connection.settimeout(local.PATIENCE)
@@ -83,13 +123,17 @@ class Daemon:
             head, descriptors = _with_descriptors(connection)
             if not head:
                 return  # another service looked whether this one is there
-            fields = local.exactly(connection, int.from_bytes(head[:4], "big")).decode(
-                "utf-8", "surrogateescape"
-            )
-            data = local.exactly(connection, int.from_bytes(head[4:], "big"))
+            sizes = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
+            if sizes[0] > LARGEST_FIELDS or sizes[1] > LARGEST_DATA:
+                raise ValueError(sizes)
+            fields = local.exactly(connection, sizes[0]).decode("utf-8", "surrogateescape")
+            data = local.exactly(connection, sizes[1])
             connection.settimeout(None)
             verb, count, *rest = fields.split("\0")
             environ = dict(each.partition("=")[::2] for each in rest[: int(count)])
+            if not is_of_this_place(connection) or not _is_served(environ, path):
+                local.send_reply(connection, local.NOT_HERE, err=ELSEWHERE)
+                return
             call = ServiceCall(connection, pid, tuple(rest[int(count) :]), environ, data, descriptors)
             self._verbs[verb](call)
         except Exception as error:  # noqa: BLE001  (the other side hears nothing, and does what is safe)
@@ -99,6 +143,7 @@ class Daemon:
             for each in descriptors:
                 os.close(each)
             connection.close()
+            self._room.release()
 
 
 def _with_descriptors(connection: "_socket.socket") -> tuple[bytes, tuple[int, ...]]:
@@ -117,9 +162,87 @@ def _with_descriptors(connection: "_socket.socket") -> tuple[bytes, tuple[int, .
         raise
 
 
+def _is_served(environ: Mapping[str, str], path: str) -> bool:
+    """Whether a process with these variables comes here of itself: its home's settings are in force here."""
+    return local.is_wanted(environ) and local.socket_path(environ) == path
+
+
+def is_of_this_place(connection: "_socket.socket") -> bool:
+    """Whether the other side lives, and sees and may do what this process does: else it is in a sandbox of
+    another program, and would leave it by what is done for it here."""
+    pid, _ = local.peer_of(connection)
+    try:
+        handle = _handle_of(connection, pid)
+    except OSError:
+        return False
+    try:
+        is_here = _place_of(str(pid)) == _own_place()
+        return is_here and not _has_ended(handle)  # so the number was its own
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _handle_of(connection: "_socket.socket", pid: int) -> int:
+    try:
+        found = connection.getsockopt(_socket.SOL_SOCKET, SO_PEERPIDFD, 4)
+    except OSError as error:
+        if error.errno != ENOPROTOOPT:
+            raise
+        return os.pidfd_open(pid)
+    return int.from_bytes(found, sys.byteorder)
+
+
+def _has_ended(handle: int) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _place_of(process: str) -> tuple[object, ...]:
+    """What decides on what a process sees and may do. Raises OSError if it is closed to us."""
+    at = f"/proc/{process}"
+    with open(f"{at}/status", encoding="utf-8", errors="replace") as file:
+        lines = dict(line.partition(":")[::2] for line in file)
+    namespaces = [os.readlink(f"{at}/ns/{each}") for each in NAMESPACES if os.path.lexists(f"{at}/ns/{each}")]
+    return (
+        *_root(at),
+        *namespaces,
+        *(lines.get(each, "").split() for each in STATUS),
+        _label(at),
+    )
+
+
+def _root(process: str) -> tuple[str, int, int]:
+    """A process's root directory: its mount, of which the same directory may have several, and itself."""
+    held = os.open(f"{process}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{held}", encoding="ascii") as file:
+            mount = next(line for line in file if line.startswith("mnt_id"))
+        found = os.fstat(held)
+        return mount, found.st_dev, found.st_ino
+    finally:
+        os.close(held)
+
+
+@cache
+def _own_place() -> tuple[object, ...]:
+    return _place_of("self")
+
+
+def _label(process: str) -> str:
+    """What a security module calls the process; empty if there is none."""
+    try:
+        with open(f"{process}/attr/current", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def _complain(error: Exception) -> None:
     """Tells where the service was started by hand; else standard error is /dev/null."""
-    print(f"pinfold: a request failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    print(f"pinfold: a request failed: {type(error).__name__}: {error!s:.80}", file=sys.stderr, flush=True)
 
 
 def _listening(path: str) -> "_socket.socket | None":

@@ -30,11 +30,12 @@ SWITCH = "PINFOLD_HOOK_SERVICE"
 PATIENCE = 30.0
 """Seconds that a hook waits for the service before it answers by itself."""
 SO_PEERCRED = 17
+SEEN_BY = ("mnt", "pid", "user")
 LARGEST = 1 << 27
 STREAMS = 3
 """Descriptors that come with a command."""
 NOT_HERE = 256
-"""The exit code of a command that the service has not run, and will not: the client runs it by itself."""
+"""The exit code of what the service has not done, and will not: the other side does it by itself."""
 
 
 def is_wanted(environ: "Mapping[str, str]") -> bool:
@@ -59,11 +60,15 @@ def socket_path(environ: "Mapping[str, str]") -> str:
 
 
 def connect(path: str) -> "_socket.socket | None":
-    """A connection to this user's service; None if another user answers. Raises OSError if there is none."""
+    """A connection to this user's service. Raises OSError if there is none. None if another user answers, or
+    a process with other mounts, processes or users: what it sees is not what is here."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
         call_with(connection.connect, path)
-        if peer_of(connection)[1] == os.getuid():
+        pid, user = peer_of(connection)
+        if user == os.getuid() and all(
+            os.readlink(f"/proc/{pid}/ns/{each}") == os.readlink(f"/proc/self/ns/{each}") for each in SEEN_BY
+        ):
             return connection
     except OSError:
         connection.close()

@@ -129,14 +129,24 @@ def turn(line: str, conversation: str = "a", agent: str = "claude-code", **more:
     return shell(hook(line, conversation, agent, **more).line)
 
 
+def agent_program() -> list[str]:
+    """The words that start an agent: it is no Python that Pinfold would take for its own."""
+    program = Path.home() / "agent"
+    if not program.exists():
+        shutil.copy(os.path.realpath("/usr/bin/python3"), program)
+    return [str(program), "-I", "-c", AGENT]
+
+
 @contextmanager
 def another_agent() -> Iterator[tuple[Callable[[str, str], Ended], subprocess.Popen[str]]]:
     """A program with conversations of its own: what runs a line in one, and the program's process."""
-    program = Path.home() / "agent"
-    shutil.copy(os.path.realpath("/usr/bin/python3"), program)
-    words = [str(program), "-I", "-c", AGENT]
     with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ(), start_new_session=True
+        agent_program(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environ(),
+        start_new_session=True,
     ) as process:
         assert process.stdin and process.stdout
         into, out = process.stdin, process.stdout
@@ -572,7 +582,7 @@ def nothing_in_a_sandbox_reaches_the_service() -> None:
 
 HELPERS = (
     *("environ", "service", "listens", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
-    *("another_agent", "is_warm", "begun", "records", "used", "lined"),
+    *("agent_program", "another_agent", "is_warm", "begun", "records", "used", "lined"),
 )
 NAMES = probes_of(globals(), *HELPERS)
 

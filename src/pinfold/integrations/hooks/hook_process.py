@@ -36,7 +36,8 @@ def _answered(arguments: list[str], local: "ModuleType", isolated: "ModuleType")
     (agent,) = arguments
     data = _read()
     is_wanted = local.is_wanted(os.environ)
-    if is_wanted and (reply := ask_service(agent, data, os.environ, local)):
+    reply = ask_service(agent, data, os.environ, local) if is_wanted else None
+    if reply and reply[0] != local.NOT_HERE:
         _write(1, reply[1])
         _write(2, reply[2])
         return reply[0]
@@ -46,7 +47,7 @@ def _answered(arguments: list[str], local: "ModuleType", isolated: "ModuleType")
 
     load_light("msgspec")
     code = respond(agent, data)
-    if is_wanted:
+    if is_wanted and reply is None:
         start_service()
     return code
 

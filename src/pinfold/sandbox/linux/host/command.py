@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 
 TIOCGPTPEER = 0x5441
+PARTLY = "the sandbox died while the command {}; the command may have partly completed"
 
 
 class CommandSession(Protocol):
@@ -120,9 +121,7 @@ class PennedCommand(PipedCommand):
         if len(data) != STATUS.size:
             if self.cancelled or self.session.closed:
                 return Exited(None, signal.SIGKILL, cancelled=True)
-            raise ConfinementError(
-                "the sandbox died while the command was running; the command may have partly completed"
-            )
+            raise ConfinementError(PARTLY.format("was running"))
         kind, value = STATUS.unpack(data)
         if kind == EXITED:
             return Exited(value & 0xFF, None, cancelled=self.cancelled)
@@ -270,9 +269,7 @@ class Start:
             self.session.kill(tag)
             with suppress(ProcessLookupError):
                 self.pen.signal(signal.SIGKILL)
-            raise ConfinementError(
-                "the sandbox died while the command was starting; the command may have partly completed"
-            )
+            raise ConfinementError(PARTLY.format("was starting"))
         return tag, *STATUS.unpack(answer)
 
     @property
@@ -288,6 +285,8 @@ class Start:
             self._tag(tag - 1)
 
     def _not_started(self, kind: int, value: int) -> RunningCommand:
+        if self.pen.warden.has_ended():
+            raise PenGone("the warden of the pen is gone; nothing was run")  # calls that it answers fail
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
             raise ConfinementError(

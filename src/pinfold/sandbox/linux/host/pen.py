@@ -122,7 +122,7 @@ class Pen:
 
     def is_usable(self) -> bool:
         """Whether another command may begin in it."""
-        return is_unchanged(self.held) and not self.warden.ended and self.keeps_pace()
+        return is_unchanged(self.held) and not self.warden.has_ended() and self.keeps_pace()
 
     def keeps_pace(self) -> bool:
         """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""

@@ -78,6 +78,11 @@ class WardenClient:
         except OSError:
             return  # there is no more to read for now, or the pen is closed
 
+    def has_ended(self) -> bool:
+        """Whether it has ended, as far as the kernel knows by now."""
+        with self.lock:
+            return bool(self.ended) or any(event & select.POLLHUP for _, event in self.news.poll(0))
+
     def read(self) -> None:
         """Takes what has come."""
         with self.lock:
