@@ -92,14 +92,19 @@ def test_the_ignore_files_that_everybody_has_are_listed() -> None:
 
 
 OBEYED = {
-    "agents": ".clinerules/hooks/PreToolUse .factory/settings.json .junie/mcp/mcp.json .amp/settings.json",
-    "editors": ".dir-locals.el .dir-locals-2.el .vs/tasks.vs.json .gvimrc .exrc .nvim.lua .zed/settings.json",
+    "agents": ".clinerules/hooks/PreToolUse .factory/settings.json .junie/mcp/mcp.json .amp/settings.json"
+    " .qoder/settings.json .codebuddy/settings.json .iflow/settings.json"
+    " .pi/extensions/x.ts .pi/settings.json",
+    "editors": ".dir-locals.el .dir-locals-2.el .vs/tasks.vs.json .gvimrc .exrc .nvim.lua .zed/settings.json"
+    " hie.yaml buildServer.json",
     "lefthook": "lefthook.yml lefthook.yaml .lefthook.toml lefthook-local.yml .lefthook-local.jsonc"
     " .config/lefthook.json .config/lefthook-local.yaml .lefthook/pre-commit/x.sh .lefthook-local/x.sh",
-    "git hooks": "prek.toml .pre-commit-config.yml .huskyrc.js captainhook.json .simple-git-hooks.cjs",
+    "git hooks": "prek.toml .pre-commit-config.yml .huskyrc.js captainhook.json .simple-git-hooks.cjs"
+    " hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl",
+    "other programs of git": ".git/lazygit.yml .lazygit.yml .git/safe",
     "mise": "mise.toml mise.local.toml .mise.local.toml .mise/config.toml .mise/tasks/x mise/config.toml"
     " .config/mise/conf.d/x.toml mise.production.toml .miserc.toml",
-    "directories": ".autoenv.zsh .autoenv_leave.zsh .envrc",
+    "directories": ".autoenv.zsh .autoenv_leave.zsh .envrc .envrc.local .envrc.private",
     "packages": "rust-toolchain.toml rust-toolchain .pnpmfile.mjs .pnpmfile.cjs .bundle/config .bazeliskrc",
     "interpreters": ".gdbinit .gdbearlyinit .Renviron .octaverc .jdbrc .perldb .rdbgrc .byebugrc",
 }
@@ -134,6 +139,7 @@ def test_what_tools_obey_unasked_is_protected(kind: str) -> None:
             "justfile",
         ),
         *(".python-version", "pnpm-workspace.yaml", ".eslintrc.js", "ansible.cfg", ".junie/guidelines.md"),
+        *(".pi/prompts/x.md", ".git/refs/heads/safe/x"),
     ],
 )
 def test_what_no_tool_runs_by_itself_is_left_to_commands(path: str) -> None:

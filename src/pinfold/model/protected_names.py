@@ -79,7 +79,7 @@ CONTENTS = frozenset(
     ("hooks", "config", "config.worktree", "info", "commondir", "gitdir", "objects", "refs", "logs", *NESTS)
 )
 """Names in git's own directories that are no working tree."""
-ALSO_OF_REFS = frozenset(("remotes", "branches"))
+ALSO_OF_REFS = frozenset(("remotes", "branches", "safe"))
 """Names in a `.git` that references have too (`refs/remotes`): in modules they are taken for references."""
 
 
