@@ -190,8 +190,7 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
     if question.can_widen:
         after = wording.widening(question, reach, short_path)
         word = "narrower" if question.is_widest(reach) else "wider"
-        lasting = "s (while this run lasts) and a" if question.ends_session else "s and a"
-        rows.append((WIDER, word, f"make {lasting} apply to {after}"))
+        rows.append((WIDER, word, f"show answers that apply to {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 
