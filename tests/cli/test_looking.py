@@ -228,7 +228,7 @@ def test_the_whole_machine_is_not_looked_through(words: list[str], tmp_path: Pat
     run = pinfold(*words, "--cwd", "/", home=tmp_path)
     assert run.returncode == 125 and run.stdout == ""
     assert run.stderr == (
-        "pinfold: the root of the file system cannot be writable in a pen; work in a directory of it\n"
+        "pinfold: the root of the file system cannot be writable in a sandbox; work in a directory of it\n"
     )
 
 

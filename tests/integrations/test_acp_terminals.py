@@ -49,13 +49,13 @@ def test_the_beginning_goes_first_by_whole_characters(text: str, limit: int, kep
 class Broke(Wrote):
     def events(self) -> Iterator[Event]:
         yield Output(Stream.STDOUT, self.data)
-        raise ConfinementError("the pen ended while the command ran")
+        raise ConfinementError("the sandbox died while the command was running")
 
 
 def test_a_pen_that_breaks_is_told() -> None:
     terminal = Terminal(Broke(b"some\n"), 1000)
     assert terminal.ended.wait(PATIENCE)
-    assert terminal.text == "some\n[the pen ended while the command ran]\n"
+    assert terminal.text == "some\n[the sandbox died while the command was running]\n"
     assert terminal.status == {"exitCode": None, "signal": None}
 
 

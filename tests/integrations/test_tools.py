@@ -14,12 +14,14 @@ def test_what_a_broken_pen_had_run_is_not_told_as_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any) -> None:
-        raise ConfinementError("the pen ended while the command ran; how far it came is not known")
+        raise ConfinementError(
+            "the sandbox died while the command was running; the command may have partly completed"
+        )
 
     with pinfold.Session([tmp_path], settings={}) as session:
         monkeypatch.setattr(session, "start", breaks)
         outcome = use(TOOLS["execute_command"], session, {"command": "make"}, lambda _: None)
-    assert outcome.is_error and "how far it came is not known" in outcome.text
+    assert outcome.is_error and "may have partly completed" in outcome.text
     assert "nothing was run" not in outcome.text
 
 

@@ -122,14 +122,18 @@ def _pen(policy: SandboxPolicy) -> LayerReport:
             result = backend.open_session([work]).run(StartRequest(("true",), policy, work, timeout=PATIENCE))
             backend.close()
     except ConfinementError as error:
-        return LayerReport("a pen", LayerState.NOT, str(error), REPORT)
+        return LayerReport("a sandbox", LayerState.NOT, str(error), REPORT)
     except OSError as error:
-        return LayerReport("a pen", LayerState.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
+        return LayerReport(
+            "a sandbox", LayerState.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME"
+        )
     finally:
         backend.close()
     if result.exit_code != 0:
-        return LayerReport("a pen", LayerState.NOT, "one was built, and `true` failed in it", REPORT)
-    return LayerReport("a pen", LayerState.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
+        return LayerReport("a sandbox", LayerState.NOT, "one was built, and `true` failed in it", REPORT)
+    return LayerReport(
+        "a sandbox", LayerState.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s"
+    )
 
 
 def _tools() -> Iterator[LayerReport]:

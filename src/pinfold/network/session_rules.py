@@ -53,7 +53,7 @@ def _failed(host: str, error: Exception) -> HostDecision:
 
 
 def _unasked(host: str, port: int, why: str) -> HostDecision:
-    return HostDecision(Verdict.DENY, f"nobody could be asked about {host}:{port}: {why}")
+    return HostDecision(Verdict.DENY, f"no question about {host}:{port} could be asked: {why}")
 
 
 def _text(error: Exception) -> str:

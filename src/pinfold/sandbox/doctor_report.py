@@ -23,10 +23,10 @@ LANDLOCK_GREW = (
 )
 """What each version of Landlock brought, and what holds that where it is missing."""
 SERVES = {
-    "user_namespace": "powers over the pen alone",
-    "mount_namespace": "the pen's own tree, mostly read-only",
+    "user_namespace": "powers over the sandbox alone",
+    "mount_namespace": "a tree of its own, mostly read-only",
     "pid_namespace": "the machine's processes are out of sight",
-    "net_namespace": "no network but what is let in",
+    "net_namespace": "no network but the gate's",
     "ipc_namespace": "shared memory and queues of its own",
     "uts_namespace": "a host name of its own",
     "cgroup_namespace": "a cgroup tree of its own",
@@ -97,7 +97,7 @@ def _yama(machine: Machine) -> LayerReport:
         why = "scope 3: no process may read another, so no call can be answered"
         return LayerReport("Yama ptrace scope", LayerState.NOT, why, remedy(machine, "yama"))
     detail = "not in this kernel" if machine.yama < 0 else f"scope {machine.yama}"
-    return LayerReport("Yama ptrace scope", LayerState.READY, f"{detail}, which leaves the warden its work")
+    return LayerReport("Yama ptrace scope", LayerState.READY, f"{detail}; the sandbox can answer calls")
 
 
 def _cgroup(machine: Machine) -> LayerReport:
@@ -105,7 +105,7 @@ def _cgroup(machine: Machine) -> LayerReport:
         return LayerReport(
             "cgroup delegation",
             LayerState.READY,
-            "memory and processes of all that a pen runs can be limited",
+            "memory and processes of all that a sandbox runs can be limited",
         )
     why = f"{machine.cgroup.reason}; only limits of memory need it"
     return LayerReport("cgroup delegation", LayerState.NOT, why, remedy(machine, "cgroup"), needed=False)

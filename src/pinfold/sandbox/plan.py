@@ -169,19 +169,19 @@ def _unhidden(places: ExistingPaths) -> ExistingPaths:
 
 def require_sandbox_type(policy: SandboxPolicy) -> None:
     if policy.type not in (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY):
-        raise ConfinementError(f"a policy of type {policy.type.name} describes no pen; nothing was run")
+        raise ConfinementError(f"a policy of type {policy.type.name} describes no sandbox; nothing was run")
 
 
 def require_possible(writable: Iterable[str]) -> None:
     for path in writable:
         if path == "/":
             raise ConfinementError(
-                "the root of the file system cannot be writable in a pen; work in a directory of it"
+                "the root of the file system cannot be writable in a sandbox; work in a directory of it"
             )
         inside = path == SHARED_MEMORY or _within(path, (SHARED_MEMORY,))
         if (path in OURS or _within(path, OURS)) and not inside:
             raise ConfinementError(
-                f"{path} cannot be writable: a pen has {', '.join(OURS)} of its own; "
+                f"{path} cannot be writable: a sandbox has {', '.join(OURS)} of its own; "
                 "work in another directory"
             )
 

@@ -717,7 +717,7 @@ def a_pen_in_a_pen_is_refused_in_one_line() -> None:
         additional_readonly_paths=tuple(os.environ["PYTHONPATH"].split(":")),
     )
     text = bench.out([sys.executable, "-c", program], keep)
-    assert text.startswith("ConfinementError no pen could be made: ") and text.count("\n") == 1, text
+    assert text.startswith("ConfinementError no sandbox could be made: ") and text.count("\n") == 1, text
 
 
 def idle_pens_close_and_roots_are_added() -> None:

@@ -650,7 +650,7 @@ print(open("before").read() == "")
             command.write(b"go\n")
     assert b"True" in seen, seen
     assert os.listdir() == ["before"]
-    assert "the warden of this pen ended" in command.violations()[-1].why
+    assert "the warden of this sandbox ended" in command.violations()[-1].why
     # The next command gets another pen, with a warden of its own.
     bench.out("echo > after")
     assert bench.run("mkdir .vscode").exit_code and sorted(os.listdir()) == ["after", "before"]

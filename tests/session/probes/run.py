@@ -683,7 +683,10 @@ def a_run_whose_pen_ended_is_told_as_failed() -> None:
                 raise AssertionError("it was not said")
             os.unlink("begun")
     ends = [entry.data for entry in journal() if entry.kind == "end"]
-    assert ["the pen ended while the command ran" in end["error"] for end in ends] == [True, True], ends
+    assert ["the sandbox died while the command was running" in end["error"] for end in ends] == [
+        True,
+        True,
+    ], ends
     assert not any(end["cancelled"] for end in ends)
 
 

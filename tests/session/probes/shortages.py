@@ -79,7 +79,7 @@ def who_has_no_more_descriptors_is_told_and_leaves_none_open() -> None:
         with _descriptors_left(left):
             told.add(_failure(session, "true"))
             session.close()
-    assert "" in told and any("no pen could be made" in failure for failure in told), told
+    assert "" in told and any("no sandbox could be made" in failure for failure in told), told
     assert _descriptors() == before, os.listdir("/proc/self/fd")
     # And what could not be had for one pen can for the next.
     with opened(OUTSIDE) as session:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 
 TIOCGPTPEER = 0x5441
+DIED = "the sandbox died while the command was {}; the command may have partly completed"
 
 
 class CommandSession(Protocol):
@@ -120,7 +121,7 @@ class PennedCommand(PipedCommand):
         if len(data) != STATUS.size:
             if self.cancelled or self.session.closed:
                 return Exited(None, signal.SIGKILL, cancelled=True)
-            raise ConfinementError("the pen ended while the command ran; how far it came is not known")
+            raise ConfinementError(DIED.format("running"))
         kind, value = STATUS.unpack(data)
         if kind == EXITED:
             return Exited(value & 0xFF, None, cancelled=self.cancelled)
@@ -140,7 +141,7 @@ def receive_terminal(channel: "socket.socket") -> int:
 
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
-        raise ConfinementError("the pen gave no terminal")
+        raise ConfinementError("the sandbox gave no terminal")
     (master,) = descriptors
     os.set_inheritable(master, False)
     try:
@@ -225,7 +226,9 @@ class Start:
             with terminal:
                 self.ours.append(receive_terminal(terminal))
         except (OSError, ConfinementError) as error:
-            raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
+            raise ConfinementError(
+                f"no terminal came from the sandbox: {error}; the command was ended"
+            ) from None
         return self.ours[-1]
 
     def _tagged(self, environment: dict[str, str], status: int) -> tuple[int, int, int]:
@@ -250,9 +253,9 @@ class Start:
                 channel.send(self.pen.control, message, tuple(self.theirs))
                 self.pen.last_environment = environment
             except (ProcessLookupError, channel.ChannelClosed):
-                raise PenGone("the pen is gone; nothing was run") from None
+                raise PenGone("the sandbox is gone; nothing was run") from None
             except (OSError, ValueError) as error:
-                raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
+                raise ConfinementError(f"the sandbox cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
             try:
                 answer = os.read(status, STATUS.size) if self.pen.answers(status) else b""
@@ -268,7 +271,7 @@ class Start:
             self.session.kill(tag)
             with suppress(ProcessLookupError):
                 self.pen.signal(signal.SIGKILL)
-            raise ConfinementError("the pen ended while the command began; how far it came is not known")
+            raise ConfinementError(DIED.format("starting"))
         return tag, *STATUS.unpack(answer)
 
     @property
@@ -287,7 +290,7 @@ class Start:
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
             raise ConfinementError(
-                f"the directory `{self.request.cwd}` cannot be entered in the pen: {why}; "
+                f"the directory `{self.request.cwd}` cannot be entered in the sandbox: {why}; "
                 "begin in a project, or make this one of them"
             )
         if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):

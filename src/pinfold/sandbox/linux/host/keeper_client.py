@@ -73,10 +73,10 @@ class KeeperClient:
                 for way in found:
                     way.close()
                 self.close(number)
-                raise ConfinementError(f"no pen could be held: {os.strerror(EMFILE)}; nothing was run")
+                raise ConfinementError(f"no sandbox could be held: {os.strerror(EMFILE)}; nothing was run")
             case NotBuilt(why):
                 raise ConfinementError(
-                    f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
+                    f"no sandbox could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
                 )
         raise ConfinementError("the keeper gave no answer that is known")
 

@@ -141,7 +141,7 @@ class LinuxSession:
                     pen = self._renewed(policy, pen)
             except OSError as error:
                 why = error.strerror or error
-                raise ConfinementError(f"no pen could be made: {why}; nothing was run") from None
+                raise ConfinementError(f"no sandbox could be made: {why}; nothing was run") from None
             pen.began()
             return pen
 

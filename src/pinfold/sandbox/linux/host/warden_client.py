@@ -171,7 +171,7 @@ def _wait(connection: _socket.socket, event: int, seconds: float) -> None:
 
 
 def _end(why: str) -> Violation:
-    told = f"the warden of this pen ended ({why}); calls that needed it failed, and none was let through"
+    told = f"the warden of this sandbox ended ({why}); calls that needed it failed, and none was let through"
     code = ViolationCode.WARDEN_ENDED
     return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False, code=code)
 
