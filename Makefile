@@ -4,7 +4,7 @@
 # make wheel  dist/*.whl, tried in a fresh environment
 # make bench  speed, as ratios in one run
 # make agents  real agents for tests/agents/, into $PINFOLD_AGENTS or ~/.cache/pinfold-agents
-# make peers  other fences for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
+# make peers  other sandboxes for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
 PYTHON := .venv/bin/python
 AGENTS := $(or $(PINFOLD_AGENTS),$(HOME)/.cache/pinfold-agents)
 PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)

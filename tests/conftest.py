@@ -1,7 +1,11 @@
 """What holds for every test."""
 
+import fcntl
+import os
 import signal
+import termios
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import settings
@@ -17,6 +21,17 @@ settings.load_profile("pinfold")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def pytest_configure() -> None:
+    """Programs that tests start do not ask at the terminal of the person who runs the tests.
+
+    Facts (tty_ioctl(4)): TIOCNOTTY takes a process off its controlling terminal, and its later children with
+    it. Ctrl-C still reaches its process group. Of a session leader it would hang up the whole session.
+    """
+    if os.getsid(0) != os.getpid():
+        with suppress(OSError), open("/dev/tty") as terminal:
+            fcntl.ioctl(terminal, termios.TIOCNOTTY)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

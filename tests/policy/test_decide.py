@@ -174,6 +174,21 @@ def test_what_a_program_finds_is_told_without_a_made_up_name() -> None:
     assert reason.message == "`$X` may delete something in /, or much of what is in it"
 
 
+class Below(Paper):
+    """The workspace is right below the home, and every pattern matches it."""
+
+    def expand(self, pattern: str) -> tuple[str, ...]:
+        return (ROOT,)
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("~/*", "your home"), ("~/p*", "the workspace"), ("/home/*", "/home")]
+)
+def test_what_a_pattern_deletes_is_named_by_the_whole(word: str, told: str) -> None:
+    reason = judged(f"rm -rf {word}", files=Below()).reasons[0]
+    assert reason.message == f"`{word}` may delete {told}, or much of what is in it"
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

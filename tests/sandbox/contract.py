@@ -17,7 +17,7 @@ from pinfold.sandbox.unsandboxed import UnsandboxedBackend
 from tests.patience import wait_until
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
-BACKENDS: dict[str, type[LinuxBackend] | type[UnsandboxedBackend]] = {
+BACKENDS: dict[str, type[Backend]] = {
     "linux": LinuxBackend,
     "none": UnsandboxedBackend,
 }

@@ -60,6 +60,9 @@ def sources(words: tuple[Word, ...]) -> str:
         ("find -delete", ".", "", "."),
         ("git clean -fdx", "", "", "."),
         ("rsync -a --delete a b", "a", "b", "b"),
+        ("hugo -d x --themesDir y", "y", "x", ""),
+        ("hugo new site x", "", "x", ""),
+        ("hugo import jekyll x y", "x", "y", ""),
         ("shred -u x", "", "x", "x"),
     ],
 )
@@ -110,6 +113,7 @@ def test_files(line: str, reads: str, writes: str, deletes: str) -> None:
         *("tar tf x.tgz", "tar tf ./a:b", "tar -xf /x/a:b"),
         # after `--` nothing is an option
         "sort -- -o",
+        *("hugo", "hugo -DE --minify", "hugo server -p 1314", "hugo new posts/a.md -k post"),
     ],
 )
 def test_no_hazard(line: str) -> None:
@@ -147,11 +151,19 @@ def test_no_hazard(line: str) -> None:
         ("go test -exec ./x ./...", "-exec"),
         ("go build -toolexec=./x", "-toolexec"),
         ("yarn --version", "--version"),
+        ("hugo new a.md --editor x", "--editor"),
+        ("hugo --editor=x new a.md", "--editor"),
+        ("hugo --config x", "--config"),
+        ("hugo server --memstats x", "--logFile"),
+        ("hugo convert toYAML -o x", "-d"),
+        ("hugo convert toYAML --unsafe", "--unsafe"),
+        ("hugo --cleanDestinationDir", "--cleanDestinationDir"),
         # options that move what is worked on
         ("git -c core.pager=x log", "-c"),
         ("git -C x status", "-C"),
         ("git --git-dir=x status", "--git-dir"),
         ("docker --host tcp://x ps", "-H"),
+        ("hugo -s x server", "-s"),
         ("docker run --rm -v /:/h alpine", "-v"),
         ("npm --prefix x test", "--prefix"),
         # options nobody has looked at
@@ -180,6 +192,8 @@ def test_no_hazard(line: str) -> None:
         ("git lg", "lg"),
         ("git remote add x y", "add"),
         ("npm exec x", "exec"),
+        ("hugo deploy", "deploy"),
+        ("hugo server trust", "trust"),
         ("env", "env"),
         ("printenv", "printenv"),
     ],

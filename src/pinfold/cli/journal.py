@@ -167,7 +167,8 @@ def _what(deed: "Action") -> str:
     if "host" in data:
         text = f"connect to {data['host']}:{data.get('port')}"
     elif "paths" in data:
-        text = " ".join([str(data.get("operation", "")), *map(str, data["paths"])])
+        paths = (short_path(str(path)) for path in data["paths"])
+        text = " ".join([str(data.get("operation", "")), *paths])
     elif deed.entry.kind == "forgotten":
         text = f"the {data['rows']} oldest entries, until {_when(data['until'])}: `journal.size`"
     elif "tool" in data:

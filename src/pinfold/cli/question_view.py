@@ -1,11 +1,12 @@
 """Draws a question at a terminal: what is wanted, why, and what each answer would do."""
 
+import os
 from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
 from pinfold.cli.draw import draw, spaced, unspaced
-from pinfold.cli.output import caller, short_path
+from pinfold.cli.output import short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
@@ -115,8 +116,7 @@ def _headline(question: PermissionNeeded) -> "RenderableType":
 
 
 def _is_plain() -> bool:
-    environ = caller().environ
-    return bool(environ.get("NO_COLOR")) or environ.get("TERM", "dumb") == "dumb"
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
 
 
 def _request(question: PermissionNeeded) -> Request:
@@ -190,8 +190,7 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
     if question.can_widen:
         after = wording.widening(question, reach, short_path)
         word = "narrower" if question.is_widest(reach) else "wider"
-        lasting = "s (while this run lasts) and a" if question.ends_session else "s and a"
-        rows.append((WIDER, word, f"apply {lasting} to {after}"))
+        rows.append((WIDER, word, f"show answers that apply to {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 

@@ -215,10 +215,14 @@ def _listed_whole(word: Word, directories: tuple[str, ...], facts: Facts) -> str
 
 
 def _ruinous_matches(word: Word, directories: tuple[str, ...], facts: Facts) -> Iterator[str]:
-    """What a pattern matches on the way to the home or the workspace: `/home/[u]`."""
+    """What a pattern matches on the way to the home or the workspace: `/home/[u]`. One that takes everything
+    empties the directory it is in, which says more."""
     for base in directories:
         pattern = word.pattern(variables(base, facts)) or ""
-        above = facts.files.real(join(base, re.split(r"[^/]*[*?\[(]", pattern, maxsplit=1)[0]))
+        directory = re.split(r"[^/]*[*?\[(]", pattern, maxsplit=1)[0]
+        if pattern and _takes_all(pattern[len(directory) :].split("/")):
+            continue
+        above = facts.files.real(join(base, directory))
         if any(above != place and contains(above, place) for place in (facts.home, *facts.roots)):
             found = facts.files.expand(join(base, pattern)) or ()
             yield from (place for place in found if is_ruinous(place, facts))
@@ -241,12 +245,14 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     if wild is None:
         return facts.files.real(join(base, target))
     directory = facts.files.real(join(base, "/".join(steps[:wild]) + "/" if wild else "."))
-    takes_all = all(
-        not re.sub(NEARLY_ANY_CHARACTER, "", step).strip("*.?[]!^{},()@+|") for step in steps[wild:]
-    )
-    if takes_all or directory in ("/", facts.home):
+    if _takes_all(steps[wild:]) or directory in ("/", facts.home):
         return directory
     return join(directory, *steps[wild:])
+
+
+def _takes_all(steps: list[str]) -> bool:
+    """Whether these steps of a pattern match nearly every name."""
+    return all(not re.sub(NEARLY_ANY_CHARACTER, "", step).strip("*.?[]!^{},()@+|") for step in steps)
 
 
 def is_ruinous(target: str, facts: Facts) -> bool:

@@ -26,7 +26,7 @@ SERVES = {
     "user_namespace": "root powers inside the sandbox alone",
     "mount_namespace": "a file tree of its own, mostly read-only",
     "pid_namespace": "the machine's processes are out of sight",
-    "net_namespace": "no network but what is let in",
+    "net_namespace": "no network but the gate's",
     "ipc_namespace": "shared memory and queues of its own",
     "uts_namespace": "a host name of its own",
     "cgroup_namespace": "a cgroup tree of its own",

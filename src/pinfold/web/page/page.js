@@ -129,7 +129,7 @@ class Card {
       return row;
     });
     const word = this.reach + 1 < this.sheet.offered.length ? "wider" : "narrower";
-    if (offered.wider) rows.push(this.row("w", word, `session and always then count for ${offered.wider}`, () => this.press("w")));
+    if (offered.wider) rows.push(this.row("w", word, `show answers that apply to ${offered.wider}`, () => this.press("w")));
     this.answers.replaceChildren(...rows);
     for (const button of rows) button.disabled = performance.now() < armed || this.busy;
   }

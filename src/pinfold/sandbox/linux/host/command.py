@@ -141,7 +141,7 @@ def receive_terminal(channel: "socket.socket") -> int:
 
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
-        raise ConfinementError("the pen gave no terminal")
+        raise ConfinementError("the sandbox gave no terminal")
     (master,) = descriptors
     os.set_inheritable(master, False)
     try:
@@ -226,7 +226,9 @@ class Start:
             with terminal:
                 self.ours.append(receive_terminal(terminal))
         except (OSError, ConfinementError) as error:
-            raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
+            raise ConfinementError(
+                f"no terminal came from the sandbox: {error}; the command was ended"
+            ) from None
         return self.ours[-1]
 
     def _tagged(self, environment: dict[str, str], status: int) -> tuple[int, int, int]:
