@@ -92,8 +92,9 @@ def _ask(*words: str) -> bytes | None:
         connection = local.connect(local.socket_path(os.environ))
         if connection is None:
             return None
-        local.send(connection, "sessions", words, {})
-        return local.receive_reply(connection)[1]
+        local.send(connection, "sessions", words, os.environ)
+        code, answer, _ = local.receive_reply(connection)
+        return None if code == local.NOT_HERE else answer
     except (OSError, ValueError):
         return None
 
