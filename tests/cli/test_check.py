@@ -134,7 +134,7 @@ def test_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
     told = json.loads(answer.stdout)
     assert set(told) == {
         "decision", "level", "sandboxed", "reasons", "commands", "candidates", "policy", "widening",
-        "notices",
+        "foreseen", "notices",
     }  # fmt: skip
     assert (told["decision"], told["level"]) == ("deny", 10)
     (reason,) = told["reasons"]
@@ -142,6 +142,20 @@ def test_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
     assert reason["where"].endswith("settings.toml:3")
     assert [command["argv"] for command in told["commands"]] == [["make"], ["git", "push"]]
     assert told["policy"]["type"] == "WORKSPACE_READWRITE"
+
+
+def test_what_the_line_will_want_is_told(tmp_path: Path) -> None:
+    line = "git init && pip install requests; curl https://a.example/x"
+    named = (
+        "git writes; connect to pypi.org:443; connect to files.pythonhosted.org:443; connect to a.example:443"
+    )
+    told = run(tmp_path, "check", line).stdout.decode()
+    assert told.rstrip().endswith(f"; it will want: {named}"), told
+    told = " ".join(run(tmp_path, "explain", line).stdout.decode().split())
+    assert f"It will want: {named}." in told, told
+    told = json.loads(run(tmp_path, "check", "--json", line).stdout)["foreseen"]
+    assert told[0] == {"field": "block_git_writes", "value": "false"} and len(told) == 4, told
+    assert "want" not in run(tmp_path, "check", "make").stdout.decode()
 
 
 HOSTILE = [

@@ -24,6 +24,8 @@ from pinfold.model.request import (
 )
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.session import Session
+from pinfold.session.permission_requests import named
+from pinfold.session.request import as_request
 from pinfold.session.serialize import decision_as_plain
 
 EXIT = {Verdict.ALLOW: 0, Verdict.ASK: 10, Verdict.DENY: 11}
@@ -51,19 +53,30 @@ def _print_decision(args: Namespace, text_of: Callable[[Request, Decision, Sessi
     require_part_of_machine(session, request)
     decision = session.check(request)
     if args.json:
-        print_json(decision_as_plain(decision, session.notices))
+        wants = session.judge_at(session.cwd).foreseen(as_request(request), decision)
+        print_json({**decision_as_plain(decision, session.notices), "foreseen": wants})
     else:
         print(text_of(request, decision, session))
     return EXIT[decision.verdict]
 
 
-def _one_line(_request: Request, decision: Decision, _session: Session) -> str:
-    return f"{decision.verdict}: {visible(decision.reasons[0].message)}"
+def _one_line(request: Request, decision: Decision, session: Session) -> str:
+    wants = _wants(request, decision, session)
+    line = f"{decision.verdict}: {visible(decision.reasons[0].message)}"
+    return f"{line}; it will want: {wants}" if wants else line
+
+
+def _wants(request: Request, decision: Decision, session: Session) -> str:
+    """What the line will want beyond its start, by name."""
+    wants = session.judge_at(session.cwd).foreseen(as_request(request), decision)
+    return "; ".join(visible(named(each)) for each in wants)
 
 
 def _in_full(request: Request, decision: Decision, session: Session) -> str:
     lines = explanation_lines(request, decision, is_coloured())
     if isinstance(request, RunCommand) and decision.sandboxed and decision.verdict is not Verdict.DENY:
+        if wants := _wants(request, decision, session):
+            lines += ["", *_folded(f"  It will want: {wants}.", 0, 2)]
         lines += _asked_later(decision, session.settings)
     return "\n".join([*lines, *_notes(session.notices)])
 

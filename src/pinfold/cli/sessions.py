@@ -120,7 +120,7 @@ def request(args: Namespace) -> int:
         *(["`filesystem.git_writes = true`"] if args.git_writes else []),
     ]
     report(
-        "nothing was granted: no agent's dialog was open to ask in; "
+        "nothing was granted: no agent's dialog was open to ask in, nor was the page of `pinfold web`; "
         f"the user may add {', '.join(settings)} to their settings"
     )
     return DENIED

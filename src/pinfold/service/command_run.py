@@ -24,6 +24,7 @@ from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.handed_streams import HandedStreams
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.policy.reasons import describe_refusal
 from pinfold.service import local_socket as local
 from pinfold.service.command_client import DIRECTORY
 from pinfold.service.conversations import Conversation, Conversations
@@ -31,12 +32,17 @@ from pinfold.service.daemon import ServiceCall
 from pinfold.service.wishes import names_to_ask, wish_of
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.session.permission_requests import Asked
 
 DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
 LARGEST_UMASK = 0o777
 ASKING = frozenset(["claude-code", "gemini"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
+ASK_ELSEWHERE = (
+    "pinfold: no dialog of this agent can ask the user for this: ask them to open `pinfold web`, where"
+    " the same command asks while it runs, or to run it themselves at a terminal"
+)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 
 
@@ -136,6 +142,8 @@ class CommandRuns:
             self._conversations.keep(command.agent, command.conversation, held)
             if offer.is_request:
                 tell(call.streams[1], [f"granted: {name}" for name in asked.given])
+                if not asked.given:
+                    tell(call.streams[2], [f"pinfold: nothing was granted: {why_nothing(asked)}"])
                 return 0 if asked.is_granted else DENIED, b""
         with ExitStack() as stack:
             directory, into = -1, -1
@@ -162,8 +170,8 @@ class CommandRuns:
             held.note(command.line, command.cwd, execution.violations)
             tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
             wish = wish_of(session, execution.violations)
-            if command.agent in ASKING and names_to_ask(session, wish):
-                tell(call.streams[2], [ASK_AGAIN])
+            if names_to_ask(session, wish):
+                tell(call.streams[2], [ASK_AGAIN if command.agent in ASKING else ASK_ELSEWHERE])
             where = b""
             if directory >= 0:
                 with suppress(BlockingIOError):  # the line failed, or left by `exit`
@@ -197,6 +205,14 @@ class CommandRuns:
         finally:
             over.set()
         return end
+
+
+def why_nothing(asked: Asked) -> str:
+    """Why a request added nothing: it was granted before, may not be, or nobody said yes."""
+    settlement = asked.settlement
+    if settlement is None:
+        return describe_refusal(asked.decision) if not asked.is_granted else asked.decision.reasons[0].message
+    return "the user said no" if settlement.is_refusal else settlement.by
 
 
 def exit_code(end: Exited) -> int:

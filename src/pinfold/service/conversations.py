@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from pinfold.approval import Approver, is_there
 from pinfold.model.codes import AskedAt
@@ -55,6 +56,11 @@ MOST = 256
 """Conversations that are held at a time; beyond that the one that has been idle for longest ends."""
 MOST_LINES = 64
 """Lines of a conversation of which it is known what they were denied."""
+EDITORS = frozenset(["cursor", "vscode"])
+"""Agents whose dialogs are an editor's."""
+TERMINALS = ("/dev/pts/", "/dev/tty")
+PRINTS = frozenset([b"-p", b"--print", b"--prompt"])
+"""Arguments of agents that make them answer once, without a dialog."""
 BETWEEN = frozenset(["bash", "sh", "dash", "zsh", "fish", "env", "timeout", "nice", "setsid", "stdbuf"])
 
 
@@ -69,6 +75,8 @@ class GrantOffer(Struct, frozen=True):
     """The person's words that it was offered in; a later turn withdraws it."""
     is_request: bool = False
     """Whether the line only asks for it, and has nothing to run."""
+    is_shown: bool = True
+    """Whether the agent's person was shown it. If not, the page of `pinfold web` asks when the line runs."""
 
 
 class SessionOptions(Struct, frozen=True):
@@ -218,13 +226,13 @@ class Conversation:
     def grant(self, offer: GrantOffer) -> Asked:
         """Grants what was offered, as far as the session's policy allows that by now."""
         with self._granting:
-            self._now = offer
+            self._now = offer if offer.is_shown else None
             try:
                 asked = ask_for_permission(self.session, offer.wish)
             finally:
                 self._now = None
         if asked.is_granted:
-            self.granted.append(offer)
+            self.granted.append(replace(offer, is_shown=True))
         return asked
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
@@ -250,6 +258,11 @@ class Conversation:
                 self.agents[agent] = os.pidfd_open(agent)
                 return True
         return False
+
+    def is_attended(self, agent: str) -> bool:
+        """Whether a question in the agent's dialog is one that somebody sees, as far as can be told: an agent
+        that was started without a terminal, or to print one answer, has no dialog."""
+        return agent in EDITORS or any(map(shows_dialogs, list(self.agents)))
 
     @property
     def has_person(self) -> bool:
@@ -467,6 +480,16 @@ def _read(path: str) -> ConversationRecord | None:
 def _resumable(kept: ConversationRecord) -> KnownSession:
     name, conversation = (kept.id, "") if kept.agent == NAMED else ("", kept.id)
     return KnownSession(name, kept.agent, conversation, kept.session, (), 0, is_held=False)
+
+
+def shows_dialogs(pid: int) -> bool:
+    """Whether an agent's process reads a terminal, and is not told to print an answer and end."""
+    with suppress(OSError):
+        reads_terminal = os.readlink(f"/proc/{pid}/fd/0").startswith(TERMINALS)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(1 << 16).split(b"\0")
+        return reads_terminal and not PRINTS & {*words}
+    return False
 
 
 def has_terminal(pid: int) -> bool:

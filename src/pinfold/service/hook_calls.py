@@ -7,13 +7,16 @@ agent runs the line only after a yes: a line that comes to be run has been grant
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from pinfold.model.decision import Widening
 from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.service import local_socket as local
 from pinfold.service.conversations import Conversation, Conversations, GrantOffer
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.wishes import Wish, names_to_ask, wish_in, wish_of
+from pinfold.service.wishes import Wish, names_to_ask, together, wish_for, wish_in, wish_of
 from pinfold.session.judge import Judge
+
+DENIED_THIS, NEEDS_THIS = "was denied this when it last ran", "needs this by its words"
 
 
 class CallOfAgent(Protocol):
@@ -27,6 +30,10 @@ class CallOfAgent(Protocol):
 
     @property
     def generation(self) -> str: ...
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the agent puts this hook's questions to a person."""
 
 
 class HookReplyBytes(NamedTuple):
@@ -69,15 +76,21 @@ class HeldForHook:
         held.begin_turn(call.generation)
         return held.session.judge_at(held.session.cwd)
 
-    def offer(self, call: CallOfAgent, line: str, cwd: str) -> str:
+    def offer(self, call: CallOfAgent, line: str, cwd: str, wanted: Sequence[Widening]) -> str:
         held = self._found(call)
-        wish = wish_of(held.session, held.denied.get((line, cwd), ()))
-        return self._offered(held, call, line, cwd, wish, "was denied this when it last ran")
+        denied = wish_of(held.session, held.denied.get((line, cwd), ()))
+        foreseen = wish_for(wanted) if held.is_attended(call.agent) else {}
+        how = " and ".join([DENIED_THIS] * bool(denied) + [NEEDS_THIS] * bool(foreseen))
+        return self._offered(held, call, line, cwd, together(denied, foreseen), how)
 
     def request(self, call: CallOfAgent, line: str, cwd: str, words: Sequence[str]) -> str:
         """Raises `PinfoldError` for words that make no request."""
-        wish = wish_in(words, cwd)
-        return self._offered(self._found(call), call, line, cwd, wish, "asks for this", is_request=True)
+        held, wish = self._found(call), wish_in(words, cwd)
+        if call.is_asked and (question := self._offered(held, call, line, cwd, wish, "asks for this", True)):
+            return question
+        # Its run says that there is nothing to grant, or asks on the page.
+        held.offer(line, cwd, GrantOffer(wish, (), call.generation, is_request=True, is_shown=False))
+        return ""
 
     def end(self, agent: str, conversation: str) -> None:
         self._conversations.end(agent, conversation)
@@ -96,7 +109,6 @@ class HeldForHook:
         cwd: str,
         wish: Wish,
         how: str,
-        *,
         is_request: bool = False,
     ) -> str:
         names = names_to_ask(held.session, wish)

@@ -9,10 +9,11 @@ from argparse import ArgumentError, ArgumentParser
 from collections.abc import Mapping, Sequence
 
 from pinfold.approval.showing import too_many
+from pinfold.model.decision import Widening
 from pinfold.model.errors import PinfoldError
 from pinfold.model.violation import Violation
 from pinfold.policy.explain_violation import sufficient_policy
-from pinfold.policy.grants import is_too_much
+from pinfold.policy.grants import GIT_WRITES, is_too_much
 from pinfold.session import Session
 from pinfold.session.permission_requests import names_beyond
 
@@ -37,6 +38,35 @@ def wish_of(session: Session, denied: Sequence[Violation]) -> Wish:
         git_writes |= policy.block_git_writes is False
     wish: dict[str, object] = {name: tuple(values) for name, values in lists.items() if values}
     return {**wish, "git_writes": True} if git_writes else wish
+
+
+FIELDS = {"network": "hosts", "additional_readonly_paths": "read", "additional_readwrite_paths": "write"}
+"""A field of a policy, and what a wish calls it."""
+
+
+def wish_for(wanted: Sequence[Widening]) -> Wish:
+    """A wish for exactly this."""
+    wish: dict[str, object] = {}
+    for each in wanted:
+        if each == GIT_WRITES:
+            wish["git_writes"] = True
+        elif name := FIELDS.get(each.field):
+            wish[name] = (*_paths(wish, name), each.value)
+    return wish
+
+
+def together(one: Wish, other: Wish) -> Wish:
+    """Both wishes as one."""
+    found: dict[str, object] = {**one, **other}
+    for name in FIELDS.values():
+        if both := dict.fromkeys((*_paths(one, name), *_paths(other, name))):
+            found[name] = (*both,)
+    return found
+
+
+def _paths(wish: Wish, name: str) -> tuple[str, ...]:
+    found = wish.get(name, ())
+    return found if isinstance(found, tuple) else ()
 
 
 def wish_in(words: Sequence[str], cwd: str) -> Wish:

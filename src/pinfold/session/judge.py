@@ -3,6 +3,7 @@
 import os
 from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,8 +11,8 @@ from msgspec.structs import replace
 from pinfold import shell
 from pinfold.isolated import isolated_environment, shadowed_program
 from pinfold.model.context import Context
-from pinfold.model.deadline import Deadline
-from pinfold.model.decision import Decision, Verdict
+from pinfold.model.deadline import Deadline, DeadlinePassed
+from pinfold.model.decision import Decision, Verdict, Widening
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.locations import Origin, Span
 from pinfold.model.request import Request, RunCommand
@@ -167,6 +168,19 @@ class Judge:
         """The decision about a request in a context that it was judged in before, by the disk as it is now.
         Does not look through the workspace, so it may be called while others wait."""
         return decide(request, context.settings, self._facts(request, context, Disk()))
+
+    def foreseen(self, request: Request, decision: Decision) -> tuple[Widening, ...]:
+        """What a line that will run in the sandbox wants beyond its policy, as far as its words tell, and a
+        person may be asked for that."""
+        if not isinstance(request, RunCommand) or not decision.sandboxed or decision.verdict is Verdict.DENY:
+            return ()
+        from pinfold.policy.foresight import find_wants
+
+        context = self.now()
+        with suppress(DeadlinePassed):
+            facts = self._facts(with_places(request), context, Disk())
+            return find_wants(context.settings, decision.policy, facts)
+        return ()
 
     def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...], context: Context) -> bool:
         """Whether it would be allowed, without a question, with these rules in the user's

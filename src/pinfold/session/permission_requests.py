@@ -158,8 +158,9 @@ def ask_for_permission(session: "Session", params: object) -> Asked:
 def names_beyond(session: "Session", params: object) -> tuple[str, ...]:
     """What a person would be asked to grant, by name, for a call's parameters; empty where nothing would be
     asked, or all of it would be denied."""
-    _, decision = _judged_beyond(session, convert(params, ready(Wish), from_attributes=True))
-    return () if decision.verdict is Verdict.DENY else tuple(map(_named, decision.widening))
+    wanted, decision = _judged_beyond(session, convert(params, ready(Wish), from_attributes=True))
+    is_denied = decision.verdict is Verdict.DENY or _swappable(session, wanted)
+    return () if is_denied else tuple(map(named, decision.widening))
 
 
 def _judged_beyond(session: "Session", wish: Wish) -> tuple[SandboxPolicy, Decision]:
@@ -176,11 +177,10 @@ def _judged_beyond(session: "Session", wish: Wish) -> tuple[SandboxPolicy, Decis
 
 
 def _asked_beyond(session: "Session", wish: Wish) -> Asked:
-    writable = _writable(session)
     wanted, decision = _judged_beyond(session, wish)
-    names = [_named(each) for each in decision.widening]
+    names = [named(each) for each in decision.widening]
     reason = None
-    if swappable := [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]:
+    if swappable := _swappable(session, wanted):
         said = f"`{swappable[0]}` lies where commands can write, so it could become something else"
         remedy = "take it off the list that hides it, while nothing runs"
         reason = Reason(StepCode.WIDENING, said, Verdict.DENY, remedy=remedy)
@@ -195,13 +195,20 @@ def _asked_beyond(session: "Session", wish: Wish) -> Asked:
     return asked
 
 
+def _swappable(session: "Session", wanted: SandboxPolicy) -> list[str]:
+    """Paths to be read that could become something else."""
+    writable = _writable(session)
+    return [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]
+
+
 def _writable(session: "Session") -> tuple[str, ...]:
     if session.policy.type is PolicyType.WORKSPACE_READONLY:
         return session.policy.additional_readwrite_paths
     return (*session.roots, *session.policy.additional_readwrite_paths)
 
 
-def _named(wish: Widening) -> str:
+def named(wish: Widening) -> str:
+    """How a person is told of one thing that is wanted."""
     word = WORDS.get(wish.field, wish.field)
     return word if wish.field == "block_git_writes" else f"{word} {wish.value}"
 

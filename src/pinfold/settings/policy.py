@@ -51,7 +51,7 @@ def cap_of(
 ) -> Cap:
     """The administrator's cap with its paths spelled out as in `policy_of`.
 
-    A second root is writable as an addition to the first (`policy.enrich`), and is no grant to be capped.
+    A second root is writable as an addition to the first (`enrich`), and is no grant to be capped.
     """
     cap, written = settings.cap, settings.cap.policy
     spelled_out = replace(

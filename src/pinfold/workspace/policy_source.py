@@ -20,10 +20,9 @@ from pinfold.model.context import Context
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import expanded, home_of
 from pinfold.model.partly_hidden import partly_hidden
-from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, Cap, IgnoreMapping, PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.model.symlinks import real_path
-from pinfold.policy.enrich import enrich
 from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.paths import contains, is_covered
 from pinfold.settings import LiveSettings, Sources, cap_of, policy_of, secrets
@@ -343,3 +342,29 @@ def _require_host(pattern: str, key: str) -> None:
     from pinfold.policy.hosts import require_pattern
 
     require_pattern(pattern, key)
+
+
+def enrich(policy: SandboxPolicy, roots: tuple[str, ...], mapping: IgnoreMapping) -> SandboxPolicy:
+    """The policy with the workspace's folders and ignore files; no field of it is lost."""
+    return with_ignore_mapping(with_workspace(policy, roots), mapping)
+
+
+def with_workspace(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
+    """The policy with several folders writable under `workspace-write`; a single one already is."""
+    if policy.type is not PolicyType.WORKSPACE_READWRITE or len(roots) <= 1:
+        return policy
+    writable = dict.fromkeys((*policy.additional_readwrite_paths, *roots))
+    return replace(policy, additional_readwrite_paths=tuple(writable))
+
+
+def with_ignore_mapping(policy: SandboxPolicy, mapping: IgnoreMapping) -> SandboxPolicy:
+    """The policy with files hidden that ignore files name, unless there is no sandbox to hide them."""
+    if policy.type is PolicyType.INSECURE_NONE or not mapping:
+        return policy
+    # Imported here: most workspaces have no ignore files, and every start would pay for the matcher.
+    from pinfold.policy.ignore import united
+    from pinfold.policy.paths import require_text
+
+    for text in (text for directory, patterns in mapping.items() for text in (directory, *patterns)):
+        require_text(text, "an ignore file's name or pattern")
+    return replace(policy, ignore_mapping=united(policy.ignore_mapping, mapping))

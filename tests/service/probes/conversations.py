@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,8 @@ from tests.probe_module import SKIPPED, probes_of, run
 
 CANNOT = "the sandbox is not available here"
 AGENT = """
-import json, subprocess, sys
-for line in sys.stdin:
+import json, os, subprocess, sys
+for line in os.fdopen(int((sys.argv[1:] or [0])[0])):
     given = json.loads(line)
     done = subprocess.run(given["words"], input=given["stdin"], capture_output=True, text=True)
     print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
@@ -138,32 +139,65 @@ def agent_program() -> list[str]:
 
 
 @contextmanager
-def another_agent() -> Iterator[tuple[Callable[[str, str], Ended], subprocess.Popen[str]]]:
-    """A program with conversations of its own: what runs a line in one, and the program's process."""
-    with subprocess.Popen(
-        agent_program(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environ(),
-        start_new_session=True,
-    ) as process:
-        assert process.stdin and process.stdout
-        into, out = process.stdin, process.stdout
+def program(
+    *options: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[tuple[Callable[[list[str], str], Ended], subprocess.Popen[str]]]:
+    """An agent's program: what it does with words and their standard input, and its process."""
+    given, into = os.pipe()
+    words = [*agent_program(), str(given), *options]
+    with (
+        os.fdopen(into, "w") as orders,
+        subprocess.Popen(
+            words,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environ(),
+            pass_fds=[given],
+            start_new_session=True,
+        ) as process,
+    ):
+        os.close(given)
+        assert process.stdout
+        out = process.stdout
 
         def do(words: list[str], stdin: str) -> Ended:
-            into.write(json.dumps({"words": words, "stdin": stdin}) + "\n")
-            into.flush()
+            orders.write(json.dumps({"words": words, "stdin": stdin}) + "\n")
+            orders.flush()
             return Ended(*json.loads(out.readline()))
+
+        try:
+            yield do, process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def another_agent() -> Iterator[tuple[Callable[[str, str], Ended], subprocess.Popen[str]]]:
+    """A program with conversations of its own: what runs a line in one, and the program's process."""
+    with program() as (do, process):
 
         def in_turn(line: str, conversation: str) -> Ended:
             said = do(list(hook_words("claude-code")), payload(line, conversation))
             return do(["bash", "-c", said_of(said.out, line).line], "")
 
-        try:
-            yield in_turn, process
-        finally:
-            process.kill()
+        yield in_turn, process
+
+
+@contextmanager
+def attended(agent: str = "claude-code") -> Iterator[Callable[..., Said]]:
+    """The hook of an agent that has a terminal, and so dialogs."""
+    ours, theirs = os.openpty()
+    with program(stdin=theirs) as (do, _):
+
+        def said(line: str, conversation: str = "a", **more: object) -> Said:
+            done = do(list(hook_words(agent)), payload(line, conversation, **more))
+            assert done.code == 0, done
+            return said_of(done.out, line)
+
+        yield said
+    os.close(ours)
+    os.close(theirs)
 
 
 def is_warm(conversation: str = "a") -> bool:
@@ -466,6 +500,86 @@ def what_was_denied_is_asked_when_the_line_is_tried_again() -> None:
     assert Path.home().joinpath("other/file").read_text() == "y\n"
 
 
+def what_a_line_will_want_is_asked_before_it_runs() -> None:
+    """All of it in one question, by name. A yes holds for the conversation, and grants exactly that."""
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    secret = Path.home() / ".netrc"
+    secret.write_text("key\n")
+    Path.home().joinpath(".aws").mkdir()
+    Path.home().joinpath(".aws/credentials").write_text("other\n")
+    Path("new").write_text("")
+    line = (
+        "git add new && cat ~/.netrc ~/.aws/credentials;"
+        " curl -s https://x.example/ -o y; git -c user.name=a -c user.email=a@b.example commit -qm x"
+    )
+    names = ("git writes", f"read {secret}", "connect to x.example:443")
+    with service(), attended() as asked:
+        first = asked(line)
+        assert first.verdict == "ask" and all(name in first.why for name in names), first
+        assert first.why.count("Yes allows it") == 1, first
+        done = shell(first.line)
+        assert done.out == "key\n" and done.code == 0, done
+        assert asked(line).verdict == "allow"
+        removed = asked("git rm -q --cached new")
+        assert removed.verdict == "allow" and shell(removed.line).code == 0, removed
+        done = shell(asked("git log --format=%s; git status --short").line)
+        assert done.out == "x\nD  new\n?? new\n", done
+        other = asked("curl -s https://y.example")
+        assert other.verdict == "ask" and "x.example" not in other.why, other
+
+
+def nothing_is_asked_that_is_allowed_or_never_granted() -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    Path(".env").write_text("")
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    allowed = '[filesystem]\ngit_writes = true\n[network]\nallow = ["*.example"]\ndeny = ["q.test"]\n'
+    lines = (
+        "git commit -m x",
+        "curl https://x.example",
+        "curl https://q.test",
+        "cat .env",
+        "cd /tmp; git init",
+    )
+    with service(), attended() as asked:
+        settings.write_text(allowed)
+        for line in lines:
+            assert asked(line).verdict == "allow", line
+        for closed in ('[network]\naccess = "none"\n', '[sandbox]\npolicy = "read-only"\n'):
+            settings.write_text(closed)
+            assert asked("curl https://x.example").verdict == "allow", closed
+        settings.write_text("[filesystem]\nask = false\n")
+        assert asked("git commit -m x").verdict == "allow"
+        settings.write_text("")
+        for mode in ("plan", "bypassPermissions", "dontAsk"):
+            assert "git writes" not in asked("git add -n x; git add x", permission_mode=mode).why
+        assert "git writes" in asked("git add x").why
+
+
+def where_no_dialog_is_possible_nothing_more_is_asked() -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    _ours, theirs = os.openpty()
+    with service():
+        assert hook("git commit -m x").verdict == "allow"
+        assert hook("git commit -m x", agent="codex").verdict == "allow"
+        with program("-p", stdin=theirs) as (do, _):
+            done = do(list(hook_words("claude-code")), payload("git commit -m x", "b"))
+            assert said_of(done.out, "").verdict == "allow", done
+
+
+def a_rules_question_names_what_the_line_will_want() -> None:
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[commands]\nask = ["curl"]\n')
+    with service(), attended() as asked:
+        first = asked("curl -s https://x.example")
+        assert first.verdict == "ask" and "connect to x.example:443" in first.why, first
+        assert "rule" in first.why or "curl" in first.why.replace("curl -s", ""), first
+        shell(first.line)
+        again = asked("curl -s https://x.example")
+        assert again.verdict == "ask" and "connect to" not in again.why, again
+
+
 def a_no_in_the_agents_dialog_grants_nothing() -> None:
     """The agent does not run the line then; what it runs later, or elsewhere, has not been granted."""
     Path.home().joinpath("other").mkdir()
@@ -491,6 +605,39 @@ def an_agent_may_ask_for_a_grant() -> None:
         assert turn("echo y > ~/other/file").code == 0
         unattended = hook("pinfold request --host y.example", permission_mode="dontAsk")
         assert unattended.verdict != "ask" and shell(unattended.line).code != 0
+
+
+def an_agent_without_dialogs_asks_on_the_page() -> None:
+    """And each text says where an answer can be given."""
+    Path.home().joinpath("other").mkdir()
+    line = "pinfold request --write ~/other"
+    with service():
+        for agent, more in (("codex", {}), ("claude-code", {"permission_mode": "dontAsk"})):
+            said = hook(line, agent=agent, **more)
+            assert said.verdict == "allow", said
+            done = shell(said.line)
+            assert done.code == 126 and "`pinfold web` page is open" in done.err, done
+        denied = turn("echo x > ~/other/file", agent="codex")
+        assert denied.code == 1 and "`pinfold web`" in denied.err and "terminal" in denied.err, denied
+        assert f"{Path.home()}/other/file" in denied.err or "~/other/file" in denied.err, denied
+        from tests.web.page_world import Tab, page
+
+        with page(Path.home()) as (opened, _):
+            tab = Tab(opened)
+
+            def say_yes() -> None:
+                (question,) = tab.questions()
+                assert "write ~/other" in json.dumps(question), question
+                tab.answer(question["id"], "session")
+
+            person = threading.Thread(target=say_yes)
+            person.start()
+            done = turn(line, agent="codex")
+            person.join(30)
+            assert done.code == 0 and f"granted: write {Path.home()}/other" in done.out, done
+        assert turn("echo x > ~/other/file", agent="codex").code == 0
+        done = turn(line, agent="codex")
+        assert done.code == 0 and "the policy in force has all of that" in done.err, done
 
 
 def a_rule_that_asks_is_answered_in_the_dialog() -> None:
@@ -583,6 +730,7 @@ def nothing_in_a_sandbox_reaches_the_service() -> None:
 HELPERS = (
     *("environ", "service", "listens", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
     *("agent_program", "another_agent", "is_warm", "begun", "records", "used", "lined"),
+    *("program", "attended"),
 )
 NAMES = probes_of(globals(), *HELPERS)
 

@@ -64,6 +64,11 @@ class HookCall(Struct, frozen=True):
     model: str = ""
 
     @property
+    def is_asked(self) -> bool:
+        """Whether a question is put to a person, and not taken for a yes."""
+        return self.can_ask and self.mode is Mode.NORMAL
+
+    @property
     def is_of_conversation(self) -> bool:
         """Whether its command can be led to the conversation's session."""
         return self.can_rewrite and bool(self.conversation)

@@ -15,7 +15,7 @@ from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion, no_directory
 from pinfold.integrations.hooks.rewrite import PLAN_POLICY, Wrapping, has_service, unwrapped
 from pinfold.model.deadline import Deadline
-from pinfold.model.decision import Decision, StepCode, Verdict
+from pinfold.model.decision import Decision, StepCode, Verdict, Widening
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand, WriteFile
@@ -45,9 +45,10 @@ class HeldConversations(Protocol):
     ) -> Judge:
         """What judges the commands of the call's conversation; `rules` are the agent's own, as settings."""
 
-    def offer(self, call: HookCall, line: str, cwd: str) -> str:
-        """What to ask the agent's person about a line that was denied something when it last ran, in words;
-        empty if there is nothing. If the line comes to be run in this turn, they have said yes."""
+    def offer(self, call: HookCall, line: str, cwd: str, wanted: Sequence[Widening]) -> str:
+        """What to ask the agent's person about a line that was denied something when it last ran, or that
+        wants this by its words; empty if there is nothing. If the line is run in this turn, they have said
+        yes."""
 
     def request(self, call: HookCall, line: str, cwd: str, words: Sequence[str]) -> str:
         """What to ask the agent's person about a line that asks for a grant, `pinfold request ...`."""
@@ -218,14 +219,14 @@ def _command(
             return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
     line = _line(call, wanted, judge, environ) if call.can_rewrite else None
     line = None if line == request.command else line
-    if decision.verdict is Verdict.ALLOW and held and call.can_ask and call.mode is Mode.NORMAL:
+    if decision.verdict is Verdict.ALLOW and held and call.mode is not Mode.PLAN:
         words = decision.commands[0].argv if len(decision.commands) == 1 else ()
         is_request = words[1:2] == ("request",) and os.path.basename(words[0]) == "pinfold"
-        question = (
-            held.request(call, wanted.command, start, words[2:])
-            if is_request
-            else held.offer(call, wanted.command, start)
-        )
+        question = ""
+        if is_request:
+            question = held.request(call, wanted.command, start, words[2:])
+        elif call.is_asked:
+            question = held.offer(call, wanted.command, start, judge.foreseen(wanted, decision))
         if question:
             return HookOutcome(Opinion.ASK, question, line)
     if decision.verdict is Verdict.ALLOW:
@@ -243,6 +244,9 @@ def _command(
 
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
     message = told(decision) + where
+    if held and decision.sandboxed:
+        question = held.offer(call, wanted.command, start, judge.foreseen(wanted, decision))
+        message += f"; and {question}" if question else ""
     if why := too_long(wanted.command) or too_many(len(decision.widening)) or too_much_told(message):
         return HookOutcome(Opinion.DENY, f"no question can show it: {why}")
     leave(call, agent, wanted.command, start, decision, environ)

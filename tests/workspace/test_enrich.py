@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
+from tests.policy.policies import policies
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.policy.enrich import enrich, with_ignore_mapping, with_workspace
 from pinfold.policy.ignore import Ignore
-from tests.policy.policies import policies
+from pinfold.workspace.policy_source import enrich, with_ignore_mapping, with_workspace
 
 ROOTS = ("/one", "/two")
 
