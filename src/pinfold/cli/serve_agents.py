@@ -386,7 +386,7 @@ class CommandLines:
             self._leave(call, "only a process of its own can do it")
         else:
             client.start(client.hear)
-            self._run(client, args)
+            self._run(client, args, call)
         client.finish()
 
     @staticmethod
@@ -414,7 +414,7 @@ class CommandLines:
         args.project = args.project and [*map(here, args.project)]
         return args
 
-    def _run(self, client: RunClient, args: Namespace) -> None:
+    def _run(self, client: RunClient, args: Namespace, call: ServiceCall) -> None:
         with ExitStack() as after:
             with working_for(client):
                 try:
@@ -423,6 +423,7 @@ class CommandLines:
                     print(f"pinfold: {type(error).__name__}: {error}", file=client.err)
                     code = FAILED
             client.answer(code)
+            call.later.append(after.pop_all().close)
 
     def _code(self, client: RunClient, args: Namespace, after: ExitStack) -> int:
         command = command_from_args(args)

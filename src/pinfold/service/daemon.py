@@ -33,6 +33,8 @@ class ServiceCall(Struct, frozen=True):
     data: bytes
     streams: tuple[int, ...]
     """Descriptors that came with it; the service closes them when it has answered."""
+    later: list[Callable[[], object]]
+    """What is to be done once they are closed: the client's reader waits for that."""
 
 
 Serve = Callable[[ServiceCall], None]
@@ -75,6 +77,7 @@ class Daemon:
 
     def _serve_one(self, connection: "_socket.socket") -> None:
         descriptors: tuple[int, ...] = ()
+        later: list[Callable[[], object]] = []
         try:
             connection.settimeout(local.PATIENCE)
             pid, user = local.peer_of(connection)
@@ -90,7 +93,7 @@ class Daemon:
             connection.settimeout(None)
             verb, count, *rest = fields.split("\0")
             environ = dict(each.partition("=")[::2] for each in rest[: int(count)])
-            call = ServiceCall(connection, pid, tuple(rest[int(count) :]), environ, data, descriptors)
+            call = ServiceCall(connection, pid, tuple(rest[int(count) :]), environ, data, descriptors, later)
             self._verbs[verb](call)
         except Exception as error:  # noqa: BLE001  (the other side hears nothing, and does what is safe)
             _complain(error)
@@ -99,6 +102,8 @@ class Daemon:
             for each in descriptors:
                 os.close(each)
             connection.close()
+            for do in later:
+                do()
 
 
 def _with_descriptors(connection: "_socket.socket") -> tuple[bytes, tuple[int, ...]]:
