@@ -19,6 +19,10 @@ here=${self%/*}
 
 if [ -f "$here/../pyvenv.cfg" ]; then
     [ -x "$here/python" ] || stop "${1-}" "$here/python cannot be run; install pinfold again"
+    # The user's service runs a command sooner than we could: a client without site and packages asks it.
+    for client in "$here"/../lib/python3*/site-packages/pinfold/integrations/hooks/start.py; do
+        [ "${1-}" != run ] || [ ! -f "$client" ] || exec "$here/python" -I -S "$client" --pinfold "$@"
+    done
     exec "$here/python" -I -c "$main" "$@"
 fi
 

@@ -101,7 +101,7 @@ def run(args: Namespace) -> int:
     command = command_from_args(args)
     end_on_signals()
     person = TerminalApprover(QuestionView())
-    page = page_approvers()
+    page = _page()
     # The terminal of an agent's command belongs to the agent, which could type the answer itself.
     first: list[Approver] = [person] if args.asked_by is None else _agent(args.asked_by)
     approvers = [*first, *page]
@@ -175,16 +175,16 @@ def _agent(name: str) -> "list[Approver]":
     return [AgentApprover(name, os.environ)]
 
 
-def page_approvers() -> "list[WebApprover]":
+def _page() -> "list[WebApprover]":
     """The person at the page of `pinfold web`, if that runs."""
-    if not os.path.exists(page_file(caller().environ)):
+    if not os.path.exists(page_file(os.environ)):
         return []
     from pinfold.web import WebApprover
 
-    return [WebApprover(caller().environ, told=for_caller(_tell_of_page))]
+    return [WebApprover(os.environ, told=tell_of_page)]
 
 
-def _tell_of_page(question: PermissionNeeded) -> None:
+def tell_of_page(question: PermissionNeeded) -> None:
     """Prints where to answer: a run that waits without a word looks like one that hangs."""
     from pinfold.approval.wording import headline
 

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import json
@@ -25,9 +26,9 @@ from pinfold.cli.run import (
     lists_of,
     not_run,
     open_session,
-    page_approvers,
     refusal_lines,
     run_in,
+    tell_of_page,
     violation_lines,
 )
 from pinfold.integrations.hooks import answer
@@ -40,7 +41,7 @@ from pinfold.model.request import RunCommand
 from pinfold.service import local_socket as local
 from pinfold.service.command_client import INTERRUPTED, RESIZE
 from pinfold.service.command_run import CommandRuns, handed, limits_of, source_of
-from pinfold.service.conversations import NAMED, Conversation, Conversations, SessionOptions
+from pinfold.service.conversations import NAMED, Conversation, Conversations, SessionOptions, Terminals
 from pinfold.service.daemon import Daemon, Serve, ServiceCall
 from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
 from pinfold.session import Session
@@ -53,6 +54,11 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pinfold.approval import Approver
+
+
+SPARE_SECONDS = 60.0
+"""For how long a session that was opened ahead is kept, and a kind of session is expected again."""
+MOST_SPARE = 4
 
 
 def serve_agents(limits: tuple[str, ...]) -> int:
@@ -275,6 +281,87 @@ class ClientTerminal(TerminalApprover):
             return super().__call__(question)
 
 
+class OwnSession:
+    """A session for one `pinfold run`, which may have been opened before that came."""
+
+    def __init__(self, args: Namespace, environ: Mapping[str, str]) -> None:
+        self.terminals = Terminals()
+        self.page = WebApprover(environ, told=self._tell_of_page)
+        self._client: RunClient | None = None
+        self.session = open_session(args, approvers=[self.terminals, self.page], environ=environ)
+
+    def begin(self, client: "RunClient") -> None:
+        self._client = client
+        self.session.adopt(client.environ)
+
+    def _tell_of_page(self, question: PermissionNeeded) -> None:
+        if self._client is not None:
+            with working_for(self._client):
+                tell_of_page(question)
+
+
+class SpareSessions:
+    """Sessions that are opened ahead, for a `pinfold run` like the last ones in the same directory.
+
+    Nothing has run in them. Settings and files that change meanwhile count in them as in any session.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spare: dict[bytes, OwnSession] = {}
+        self._last: dict[bytes, float] = {}
+        """When each kind was last wanted."""
+
+    def take(self, args: Namespace, client: RunClient) -> OwnSession:
+        with self._lock:
+            found = self._spare.pop(_kind_of(args), None)
+        found = found or OwnSession(args, client.environ)
+        try:
+            found.begin(client)
+        except BaseException:
+            found.session.close()
+            raise
+        return found
+
+    def replace(self, args: Namespace, environ: Mapping[str, str]) -> None:
+        """Opens another session of this kind, if that is wanted again and again."""
+        kind, now = _kind_of(args), monotonic()
+        with self._lock:
+            is_wanted = now - self._last.get(kind, -SPARE_SECONDS) < SPARE_SECONDS
+            self._last = {each: at for each, at in self._last.items() if now - at < SPARE_SECONDS}
+            self._last[kind] = now
+            if not is_wanted or kind in self._spare or len(self._spare) >= MOST_SPARE:
+                return
+        try:
+            spare = OwnSession(args, environ)
+        except (PinfoldError, OSError):
+            return  # the next command says why
+        try:
+            spare.session.prepare()
+        except (PinfoldError, OSError):
+            spare.session.close()
+            return
+        with self._lock:
+            other = self._spare.get(kind)
+            self._spare[kind] = spare
+        if other:
+            other.session.close()
+        late = threading.Timer(SPARE_SECONDS, self._drop, (kind, spare))
+        late.daemon = True
+        late.start()
+
+    def _drop(self, kind: bytes, spare: OwnSession) -> None:
+        with self._lock:
+            if self._spare.get(kind) is not spare:
+                return
+            del self._spare[kind]
+        spare.session.close()
+
+
+def _kind_of(args: Namespace) -> bytes:
+    return json.encode([args.cwd, args.settings, args.project, overrides_of(args, lists_of(args))])
+
+
 @cache
 def _parser() -> "ArgumentParser":
     return VERBS["run"].parser("run")
@@ -285,6 +372,7 @@ class CommandLines:
 
     def __init__(self, conversations: Conversations, limits: tuple[str, ...]) -> None:
         self._conversations, self._limits = conversations, limits
+        self._spares = SpareSessions()
         self._parsing = threading.Lock()
 
     def serve(self, call: ServiceCall) -> None:
@@ -300,7 +388,7 @@ class CommandLines:
             self._leave(call, "only a process of its own can do it")
         else:
             client.start(client.hear)
-            self._run(client, args)
+            self._run(client, args, call)
         client.finish()
 
     @staticmethod
@@ -328,7 +416,7 @@ class CommandLines:
         args.project = args.project and [*map(here, args.project)]
         return args
 
-    def _run(self, client: RunClient, args: Namespace) -> None:
+    def _run(self, client: RunClient, args: Namespace, call: ServiceCall) -> None:
         with ExitStack() as after:
             with working_for(client):
                 try:
@@ -337,6 +425,7 @@ class CommandLines:
                     print(f"pinfold: {type(error).__name__}: {error}", file=client.err)
                     code = FAILED
             client.answer(code)
+            call.later.append(after.pop_all().close)
 
     def _code(self, client: RunClient, args: Namespace, after: ExitStack) -> int:
         command = command_from_args(args)
@@ -344,13 +433,14 @@ class CommandLines:
         try:
             if args.session is not None:
                 return self._in_named(client, args, command, person)
-            page = page_approvers()
-            session = open_session(args, approvers=[person, *page], environ=client.environ)
-            with ExitStack() as closing:
+            after.callback(self._spares.replace, args, client.environ)
+            own = self._spares.take(args, client)
+            session = own.session
+            with ExitStack() as closing, own.terminals.beside(person):
                 closing.callback(session.close)
-                code = run_in(session, args, command, person, page)
+                code = run_in(session, args, command, person, [own.page])
                 if not (session.has_processes or session.settings.network.publish):
-                    after.push(closing.pop_all())  # what nobody notices need not be waited for
+                    after.push(closing.pop_all())  # no caller notices, so none need wait for it
                 return code
         finally:
             person.close()

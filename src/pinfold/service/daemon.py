@@ -53,6 +53,8 @@ class ServiceCall(Struct, frozen=True):
     data: bytes
     streams: tuple[int, ...]
     """Descriptors that came with it; the service closes them when it has answered."""
+    later: list[Callable[[], object]]
+    """What is to be done once they are closed: the client's reader waits for that."""
 
 
 Serve = Callable[[ServiceCall], None]
@@ -115,6 +117,7 @@ class Daemon:
 
     def _serve_one(self, connection: "_socket.socket", path: str) -> None:
         descriptors: tuple[int, ...] = ()
+        later: list[Callable[[], object]] = []
         try:
             connection.settimeout(local.PATIENCE)
             pid, user = local.peer_of(connection)
@@ -134,7 +137,7 @@ class Daemon:
             if not is_of_this_place(connection) or not _is_served(environ, path):
                 local.send_reply(connection, local.NOT_HERE, err=ELSEWHERE)
                 return
-            call = ServiceCall(connection, pid, tuple(rest[int(count) :]), environ, data, descriptors)
+            call = ServiceCall(connection, pid, tuple(rest[int(count) :]), environ, data, descriptors, later)
             self._verbs[verb](call)
         except Exception as error:  # noqa: BLE001  (the other side hears nothing, and does what is safe)
             _complain(error)
@@ -143,7 +146,11 @@ class Daemon:
             for each in descriptors:
                 os.close(each)
             connection.close()
-            self._room.release()
+            try:
+                for do in later:
+                    do()
+            finally:
+                self._room.release()
 
 
 def _with_descriptors(connection: "_socket.socket") -> tuple[bytes, tuple[int, ...]]:

@@ -340,6 +340,14 @@ class Session:
             raise TypeError(f"`result.needed` is run again, not {needed!r}")
         return self._retrying().run(needed, answer)
 
+    def prepare(self) -> None:
+        """Builds the sandbox that an ordinary command will run in, so that the first one need not wait.
+        Raises SandboxUnavailable where there can be none."""
+        context = self._resources.now()
+        decision = self._judge.decided(RunCommand("true"), context)
+        if decision.sandboxed:
+            self.fences.fenced().plan(self._resources.widened(decision.policy, context))
+
     # The stages
 
     def _judged(self, command: RunCommand) -> Judged:

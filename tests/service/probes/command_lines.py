@@ -249,7 +249,10 @@ def without_a_service_a_command_line_runs_alone() -> None:
 
 
 def a_terminal_is_the_commands_window() -> None:
-    line = "stty size; tty; trap 'stty size' WINCH; echo ready; read -r said; echo got:$said; read x"
+    line = (
+        "stty size; tty; echo ready; read -r said; echo got:$said; "
+        "until [ \"$(stty size)\" = '44 111' ]; do sleep 0.1; done; echo resized; read x"
+    )
     with service(), at_terminal("-c", line) as typed:
         before = typed.modes()
         typed.wait_for(b"ready")
@@ -259,7 +262,7 @@ def a_terminal_is_the_commands_window() -> None:
         os.killpg(typed.process.pid, signal.SIGWINCH)
         typed.type(b"hello\r")
         typed.wait_for(b"got:hello")
-        typed.wait_for(b"44 111")
+        typed.wait_for(b"resized")
         typed.type(b"\x03")
         assert typed.end() == -signal.SIGINT, typed.seen  # a shell leaves its loop then
         assert typed.modes() == before
