@@ -33,7 +33,7 @@ DIRECTORY = "--final-directory"
 DIRECTORY_STREAM = 3
 GONE = b"pinfold: the service ended while the command ran; the command may have partly completed\n"
 CANCEL, RESIZE = b"c", b"w"
-"""What a client of `command_line` says while the command runs: end it; my terminal has another size."""
+"""What a client says while the command runs: end it; my terminal has another size."""
 INTERRUPTED = b"i"
 """The service's word for a command that died of Ctrl-C in the terminal: its caller dies of it too."""
 ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
@@ -44,8 +44,20 @@ def main(words: list[str], local: "ModuleType", isolated: "ModuleType") -> "NoRe
     for number in (_signal.SIGINT, _signal.SIGTERM):
         if _signal.getsignal(number) is not _signal.SIG_IGN:
             _signal.signal(number, _signal.SIG_DFL)
-    connection = _sent("run", words, local)
-    reply = _heard(connection, local) if connection else None
+    modes = _modes_of_terminal()
+    connection = None if modes and not _is_in_front() else _sent("run", words, local)
+    said: list[int] = []
+
+    def tell(number: int, _: object) -> None:
+        said.append(number)
+        try:
+            connection.send(RESIZE)  # type: ignore[union-attr]
+        except OSError:
+            return  # it has just ended
+
+    if connection and modes:
+        _signal.signal(_signal.SIGWINCH, tell)
+    reply = _heard(connection, local, said, modes) if connection else None
     if reply is None or reply[0] == local.NOT_HERE:
         rest = words[1:] if words[:1] == [DIRECTORY] else words
         run_cold(isolated.own_command("run", *rest))
@@ -64,12 +76,14 @@ def command_line(words: list[str], local: "ModuleType") -> "Reply | None":
     said: list[int] = []
     modes = _modes_of_terminal()
 
+    def ended_by() -> list[int]:
+        return [number for number in said if number != _signal.SIGWINCH]
+
     def tell(number: int, _: object) -> None:
-        if number != _signal.SIGWINCH:
-            said.append(number)
-            if len(said) > 1:  # at once, then
-                _restore(modes)
-                os._exit(SIGNALLED + number)
+        said.append(number)
+        if number != _signal.SIGWINCH and len(ended_by()) > 1:  # at once, then
+            _restore(modes)
+            os._exit(SIGNALLED + number)
         try:
             connection.send(RESIZE if number == _signal.SIGWINCH else CANCEL)
         except OSError:
@@ -83,13 +97,14 @@ def command_line(words: list[str], local: "ModuleType") -> "Reply | None":
     if reply is None or reply[0] == local.NOT_HERE:
         for number, handler in before.items():
             _signal.signal(number, handler)
-        if said:
-            os._exit(SIGNALLED + said[0])
+        if number := next(iter(ended_by()), 0):
+            os._exit(SIGNALLED + number)
         return reply
-    if reply[1] == INTERRUPTED and not said:
+    if reply[1] == INTERRUPTED and not ended_by():
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         os.kill(os.getpid(), _signal.SIGINT)
-    os._exit(SIGNALLED + said[0] if said else reply[0])
+    number = next(iter(ended_by()), 0)
+    os._exit(SIGNALLED + number if number else reply[0])
 
 
 def _sent(verb: str, words: list[str], local: "ModuleType") -> "_socket.socket | None":
@@ -135,6 +150,14 @@ def _modes_of_terminal() -> "list[object] | None":
     import termios
 
     return [termios.tcgetattr(0)]
+
+
+def _is_in_front() -> bool:
+    """Whether we are in the foreground: in the background, the terminal is not ours to change."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # not our controlling terminal
+        return True
 
 
 def _restore(modes: "list[object] | None") -> None:

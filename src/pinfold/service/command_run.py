@@ -5,11 +5,15 @@ that has it open ends. A regular file or a socket is copied to: from inside a sa
 again by `/dev/stdout`, and a socket leads to the agent. If both outputs are one file, they share one pipe,
 in their order.
 
+A command on a terminal gets one of its own. Keys, output and the size of the window are carried between the
+two. The service changes the modes of the client's terminal, and restores them.
+
 The client's end ends the command and all that it has started. What the line has left running when it ended
 by itself goes on, as in the agent's own shell.
 """
 
 import os
+import select
 import stat
 import threading
 from collections.abc import Iterable, Mapping
@@ -36,6 +40,9 @@ from pinfold.session.permission_requests import Asked
 
 DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
 LARGEST_UMASK = 0o777
+TYPING = 0.01
+"""Seconds between attempts to type what a command does not read yet."""
+MOST_TYPED = 1 << 16
 ASKING = frozenset(["claude-code", "gemini"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
@@ -120,7 +127,7 @@ class CommandRuns:
 
     def serve(self, call: ServiceCall) -> None:
         command = command_of(call.words)
-        if command is None or not are_carried(call.streams):
+        if command is None or not are_carried(call.streams, command.tells_directory):
             local.send_reply(call.connection, local.NOT_HERE)
             return
         code, directory = FAILED, b""
@@ -150,12 +157,14 @@ class CommandRuns:
             if command.tells_directory:
                 directory, into = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                 stack.callback(os.close, directory)
+            on_terminal = os.isatty(call.streams[0])
             try:
                 execution = session.start(
                     command.request,
                     environment=call.environ,
-                    stdin=source_of(call.streams[0]),
+                    stdin=None if on_terminal else source_of(call.streams[0]),
                     streams=handed(call.streams, into if command.tells_directory else None),
+                    terminal=size_of(call.streams[1]) if on_terminal else None,
                     umask=command.umask,
                     # A person at a terminal ends it when they like, or the agent moves it to the background.
                     is_background=command.is_background or held.has_person,
@@ -166,7 +175,7 @@ class CommandRuns:
             if execution.refusal:
                 tell(call.streams[2], self._wording.refused(command.request, execution))
                 return DENIED, b""
-            end = self._followed(execution, call)
+            end = self._on_terminal(execution, call) if on_terminal else self._followed(execution, call)
             held.note(command.line, command.cwd, execution.violations)
             tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
             wish = wish_of(session, execution.violations)
@@ -191,20 +200,45 @@ class CommandRuns:
                 execution.cancel()  # the client has ended
 
         threading.Thread(target=hear, name="pinfold-client-end", daemon=True).start()
-        end = Exited(None, None)
-        events = execution.events()
         try:
-            for event in events:
-                if isinstance(event, Exited):
-                    end = event
-                elif isinstance(event, Output):
-                    try:
-                        write_all(call.streams[1 if event.stream is Stream.STDOUT else 2], event.data)
-                    except OSError:
-                        execution.cancel()  # the agent does not read any more
+            return self._carried(execution, call)
         finally:
             over.set()
+
+    @staticmethod
+    def _carried(execution: Execution, call: ServiceCall) -> Exited:
+        end = Exited(None, None)
+        for event in execution.events():
+            if isinstance(event, Exited):
+                end = event
+            elif isinstance(event, Output):
+                try:
+                    write_all(call.streams[1 if event.stream is Stream.STDOUT else 2], event.data)
+                except OSError:
+                    execution.cancel()  # the agent does not read any more
         return end
+
+    def _on_terminal(self, execution: Execution, call: ServiceCall) -> Exited:
+        """Makes the client's terminal the command's window until its end."""
+        import termios
+        import tty
+
+        keys = call.streams[0]
+        before = termios.tcgetattr(keys)
+        over, tell_over = os.pipe2(os.O_CLOEXEC)
+        typing = threading.Thread(
+            target=carry_keys, args=(execution, call, over), name="pinfold-client-keys", daemon=True
+        )
+        typing.start()
+        try:
+            tty.setraw(keys, termios.TCSANOW)
+            return self._carried(execution, call)
+        finally:
+            os.close(tell_over)
+            typing.join()
+            os.close(over)
+            with suppress(termios.error):  # the terminal has gone
+                termios.tcsetattr(keys, termios.TCSANOW, before)
 
 
 def why_nothing(asked: Asked) -> str:
@@ -234,9 +268,58 @@ def handed(streams: tuple[int, ...], directory: int | None) -> HandedStreams:
     return HandedStreams(stdin, stdout, stderr, joined=is_one and stdout is None, directory=directory)
 
 
-def are_carried(streams: tuple[int, ...]) -> bool:
-    """Whether these are the three streams of a command, and none of them a terminal."""
-    return len(streams) == 3 and not any(map(os.isatty, streams))
+def are_carried(streams: tuple[int, ...], tells_directory: bool) -> bool:
+    """Whether these are the three streams of a command: all on one terminal, or none on any."""
+    terminals = [each for each in streams if os.isatty(each)]
+    if not terminals:
+        return len(streams) == 3
+    devices = {os.fstat(each).st_rdev for each in terminals}
+    return len(terminals) == 3 and len(devices) == 1 and not tells_directory
+
+
+def size_of(terminal: int) -> tuple[int, int]:
+    """Its rows and columns."""
+    columns, rows = os.get_terminal_size(terminal)
+    return rows, columns
+
+
+def carry_keys(execution: Execution, call: ServiceCall, over: int) -> None:
+    """Types what the client's terminal gets and follows its size, until `over` is closed. The client's end
+    ends the command."""
+    keys, client = call.streams[0], call.connection.fileno()
+    poll = select.poll()
+    for each in (keys, client, over):
+        poll.register(each, select.POLLIN)
+    typed = b""
+    while True:
+        ready = {number for number, _ in poll.poll(TYPING * 1000 if typed else None)}
+        if over in ready:
+            return
+        if client in ready:
+            try:
+                told = call.connection.recv(1)
+            except OSError:
+                told = b""
+            if not told:
+                execution.cancel()
+                return
+            with suppress(PinfoldError, OSError):  # it has just ended
+                execution.resize(*size_of(call.streams[1]))
+        if keys in ready and len(typed) < MOST_TYPED:
+            try:
+                read = os.read(keys, MOST_TYPED)
+            except OSError:
+                read = b""
+            typed += read
+            if not read:
+                poll.unregister(keys)  # the terminal has gone, and the client with it
+        if typed:
+            try:
+                typed = typed[execution.write(typed) :]
+            except BlockingIOError:
+                continue  # the command does not read yet
+            except (PinfoldError, OSError):
+                typed = b""  # it has ended, and its terminal with it
 
 
 OURS_TO_RAISE = ("Max core file size", "Max open files")

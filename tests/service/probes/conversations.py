@@ -1,11 +1,16 @@
 """Conversations of agents, with real hooks and clients: each function runs in a child, as two users."""
 
+import fcntl
 import json
 import os
+import pty
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -266,6 +271,45 @@ def commands_get_the_callers_streams_variables_and_mask() -> None:
         assert Path("log").read_text() == "o1\ne1\no2\ne2\no3\ne3\nx\n", Path("log").read_text()
         # The agent sees a pipe's end when the last process that has it open ends.
         assert shell(hook("(sleep 0.3; echo late) & echo soon").line).out == "soon\nlate\n"
+
+
+def a_line_on_a_terminal_is_one_of_the_conversation() -> None:
+    """Gemini CLI, for one, gives each line a terminal."""
+    with service():
+        assert turn("echo begun > /tmp/begun", agent="codex").code == 0
+        line = (
+            "cat /tmp/begun; tty -s && stty size; trap 'stty size' WINCH; echo $$ ready; read x; echo got $x"
+        )
+        line += "; trap 'echo int; exit 7' INT; echo again; while true; do sleep 0.1; done"
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 33, 77, 0, 0))
+        before = termios.tcgetattr(theirs)
+        words = ["setsid", "--ctty", "--wait", "bash", "-c", hook(line, agent="codex").line]
+        with subprocess.Popen(words, env=environ(), stdin=theirs, stdout=theirs, stderr=theirs) as client:
+            said = b""
+
+            def heard(text: bytes) -> bool:
+                nonlocal said
+                if select.select([ours], [], [], 0.1)[0]:
+                    said += os.read(ours, 1 << 16)
+                return text in said
+
+            try:
+                wait_until(lambda: heard(b"ready\r\n"))
+                assert said.startswith(b"begun\r\n33 77\r\n"), said
+                fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 22, 66, 0, 0))
+                os.write(ours, b"typed\r")
+                wait_until(lambda: heard(b"again\r\n"))
+                wait_until(lambda: heard(b"22 66\r\n"))
+                assert b"got typed" in said, said
+                os.write(ours, b"\x03")
+                wait_until(lambda: heard(b"int\r\n"))
+                assert client.wait(60) == 7
+            finally:
+                client.kill()
+        assert termios.tcgetattr(theirs) == before
+        os.close(ours)
+        os.close(theirs)
 
 
 def parallel_lines_share_the_conversation() -> None:
