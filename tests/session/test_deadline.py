@@ -93,11 +93,11 @@ class _Slow(Paper):
         self.due, self.asked = due, 0
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
-        self.asked, self.due._end = self.asked + 1, 0.0
+        self.asked, self.due._began = self.asked + 1, -1e9
         return super().expand(pattern)
 
     def git_helpers(self, directory: str) -> tuple[str, ...]:
-        self.asked, self.due._end = self.asked + 1, 0.0
+        self.asked, self.due._began = self.asked + 1, -1e9
         return super().git_helpers(directory)
 
 

@@ -194,7 +194,7 @@ TABLE: tuple[Key, ...] = (
     Key("limits.memory", ValueKind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
     Key("limits.processes", ValueKind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
     Key("limits.output", ValueKind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
-    Key("limits.answer", ValueKind.DURATION, _SMALLER, "2s", "How long a decision may take, without the time of hooks; a later one is a deny.", (), WrittenBy.TRUSTED),
+    Key("limits.answer", ValueKind.DURATION, _SMALLER, "2s", "How long Pinfold may work on a decision, without the time of hooks; on a busy machine it may take five times as long. A later one is a deny.", (), WrittenBy.TRUSTED),
 
     _list("hooks.before_command", ValueKind.HOOKS, _RESTRICT, "Programs to ask before each command; a crash or a timeout is a deny.", WrittenBy.TRUSTED),
     Key("hooks.timeout", ValueKind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), WrittenBy.TRUSTED),
