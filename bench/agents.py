@@ -71,7 +71,9 @@ def prepare(contender: Contender) -> None:
 def conversation(contender: Contender, at_once: int = 1) -> list[float]:
     """Seconds of each step."""
     tool, key = TOOLS[contender.agent]
-    model = Model(*([Call(tool, {key: "true"})] * at_once for _ in range(STEPS)))
+    # Gemini CLI ends a conversation that makes the same call five times.
+    steps = [[Call(tool, {key: f"true {step}"})] * at_once for step in range(STEPS)]
+    model = Model(*steps)
     try:
         words, more = started_by(contender.agent, model.address)
         if contender.agent == "codex" and contender.kind == "own":
@@ -90,9 +92,8 @@ def conversation(contender: Contender, at_once: int = 1) -> list[float]:
             timeout=120,
         )
         if len(model.heard) != STEPS * at_once:
-            raise SystemExit(
-                f"{contender.agent} {contender.kind}: {done.stdout}{done.stderr}{model.heard[:2]}"
-            )
+            heard = f"{len(model.heard)} results, {model.heard[-2:]}"
+            raise SystemExit(f"{contender.agent} {contender.kind}: {done.stdout}{done.stderr}{heard}")
         return model.seconds
     finally:
         model.close()

@@ -179,6 +179,27 @@ def test_the_launcher_finds_its_environment_from_anywhere(tmp_path: Path) -> Non
     assert marks(work) == []
 
 
+def test_the_launcher_asks_the_service_first_to_run_a_command(tmp_path: Path) -> None:
+    (work := tmp_path / "work").mkdir()
+    environ = planted(work)
+    launcher = environment(tmp_path / "here")
+    (packages,) = (tmp_path / "here").glob("lib/python3*/site-packages")
+    client = packages / "pinfold/integrations/hooks/start.py"
+    client.parent.mkdir(parents=True)
+    client.write_text("import sys; print(sys.flags.isolated, sys.flags.no_site, sys.argv[1:])")
+    done = subprocess.run(
+        [launcher, "run", "-c", "echo 'a  b'"],
+        cwd=work,
+        env=dict(environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == """1 1 ['--pinfold', 'run', '-c', "echo 'a  b'"]\n""", done
+    says_its_version([str(launcher)], work, environ)
+    assert marks(work) == []
+
+
 def test_the_launcher_finds_packages_beside_it(tmp_path: Path) -> None:
     """As `pip install --user` leaves them, which -I does not look for by itself."""
     (work := tmp_path / "work").mkdir()

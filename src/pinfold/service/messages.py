@@ -89,6 +89,8 @@ class CreateSession(Params, frozen=True):
     conversation: str = ""
     generation: str = ""
     model: str = ""
+    resume: str = ""
+    """The id of a session that has ended."""
 
 
 class OfSession(Params, frozen=True):

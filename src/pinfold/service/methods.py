@@ -56,13 +56,14 @@ class Service:
         session = Session(
             asked.projects,
             settings=self.settings,
-            cwd=asked.cwd or (None if asked.projects else self.cwd),
+            cwd=asked.cwd or (None if asked.projects or asked.resume else self.cwd),
             overrides=overrides,
             environ=self.environ,
             approvers=[questions, *self.others],
             conversation=asked.conversation,
             generation=asked.generation,
             model=asked.model,
+            resume=asked.resume,
         )
         try:
             self.require_socket_out_of_reach((*session.roots, *session.policy.additional_readwrite_paths))

@@ -353,6 +353,28 @@ def the_first_projects_need_a_person_or_the_settings_too() -> None:
         assert created.run("touch made").code == 0 and os.path.exists(f"{home}/other/made")
 
 
+def a_session_that_has_ended_is_resumed_by_its_id() -> None:
+    """With what was granted in it, in its projects alone, and not while it runs."""
+    home = os.path.expanduser("~")
+    os.mkdir(f"{home}/other")
+    line = ["touch", f"{home}/other/made"]
+    person = Person("session")
+    with client({"projects": [f"{home}/other"]}, person) as opened:
+        created = opened.create_session([os.getcwd()])
+        assert created.run(line).code == 0 and len(person.asked) == 1
+        refused(lambda: opened.create_session(resume=created.id), "invalid")
+        created.close()
+        again = opened.create_session(resume=created.id)
+        assert again.id == created.id
+        assert again.run(line).code == 0 and len(person.asked) == 1
+        again.close()
+        refused(lambda: opened.create_session([f"{home}/other"], resume=created.id), "invalid")
+    with client({"filesystem": {"ask": False}}, person) as opened:
+        again = opened.create_session(resume=created.id)
+        assert again.run(["rm", f"{home}/other/made"]).code == 1
+    assert os.path.exists(f"{home}/other/made") and len(person.asked) == 1
+
+
 def a_client_that_asks_nobody_leaves_it_to_the_page() -> None:
     from pathlib import Path
 
