@@ -43,13 +43,13 @@ LARGEST_UMASK = 0o777
 TYPING = 0.01
 """Seconds between attempts to type what a command does not read yet."""
 MOST_TYPED = 1 << 16
-ASKING = frozenset(["claude-code", "gemini"])
+ASKING = frozenset(["claude-code", "cursor", "gemini", "vscode"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
-ASK_ELSEWHERE = (
-    "pinfold: no dialog of this agent can ask the user for this: ask them to open `pinfold web`, where"
-    " the same command asks while it runs, or to run it themselves at a terminal"
+ELSEWHERE = (
+    "ask them to open `pinfold web`, where the same command asks while it runs, or to run it at a terminal"
 )
+ASK_ELSEWHERE = f"pinfold: no dialog of this agent can ask the user for this: {ELSEWHERE}"
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 
 
@@ -180,7 +180,7 @@ class CommandRuns:
             tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
             wish = wish_of(session, execution.violations)
             if names_to_ask(session, wish):
-                tell(call.streams[2], [ASK_AGAIN if command.agent in ASKING else ASK_ELSEWHERE])
+                tell(call.streams[2], [how_to_ask(held, command.agent)])
             where = b""
             if directory >= 0:
                 with suppress(BlockingIOError):  # the line failed, or left by `exit`
@@ -239,6 +239,13 @@ class CommandRuns:
             os.close(over)
             with suppress(termios.error):  # the terminal has gone
                 termios.tcsetattr(keys, termios.TCSANOW, before)
+
+
+def how_to_ask(held: Conversation, agent: str) -> str:
+    """Where the user can be asked for what a command was denied, in a sentence for a model."""
+    if agent not in ASKING:
+        return ASK_ELSEWHERE
+    return ASK_AGAIN if held.is_attended(agent) else f"{ASK_AGAIN}; if no dialog opens, {ELSEWHERE}"
 
 
 def why_nothing(asked: Asked) -> str:

@@ -651,6 +651,35 @@ def an_agent_may_ask_for_a_grant() -> None:
         assert unattended.verdict != "ask" and shell(unattended.line).code != 0
 
 
+def cursor_asks_by_the_hook_that_can() -> None:
+    """One of its hooks changes the line, and the other one asks about the changed one."""
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        for expected in ("allow", "ask", "allow"):
+            opinion, given, _ = used("cursor", "Shell", {"command": line})
+            assert opinion == "allow", opinion
+            said = {
+                "hook_event_name": "beforeShellExecution",
+                "conversation_id": "a",
+                "workspace_roots": [os.getcwd()],
+                "cwd": os.getcwd(),
+                "command": given["command"],
+            }
+            done = subprocess.run(
+                hook_words("cursor"), input=json.dumps(said), env=environ(), capture_output=True, text=True
+            )
+            told = json.loads(done.stdout)
+            assert told["permission"] == expected, told
+            if expected == "ask":
+                assert f"write {Path.home()}/other" in told["user_message"], told
+            ended = shell(given["command"])
+            assert (ended.code != 0) == (
+                expected == "allow" and not Path.home().joinpath("other/file").exists()
+            )
+            assert expected == "ask" or not ended.code or "run exactly the same" in ended.err, ended
+
+
 def an_agent_without_dialogs_asks_on_the_page() -> None:
     """And each text says where an answer can be given."""
     Path.home().joinpath("other").mkdir()

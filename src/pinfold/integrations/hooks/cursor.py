@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.hooks.claude import input_of, reason
 from pinfold.integrations.hooks.hook_call import (
+    SHELL,
     HookCall,
     HookOutcome,
     HookReply,
@@ -41,7 +42,7 @@ from pinfold.integrations.hooks.hook_call import (
 from pinfold.integrations.hooks.tools import requests_of
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand
 
-TOOL, SHELL, MCP = "preToolUse", "beforeShellExecution", "beforeMCPExecution"
+TOOL, MCP = "preToolUse", "beforeMCPExecution"
 READ, TAB_READ, START = "beforeReadFile", "beforeTabFileRead", "sessionStart"
 JUDGED = frozenset([TOOL, SHELL, MCP, READ, TAB_READ])
 ASKS = frozenset([SHELL, MCP])

@@ -10,6 +10,8 @@ from msgspec import DecodeError, Struct, json
 
 from pinfold.model.request import Request
 
+SHELL = "beforeShellExecution"
+"""Cursor's event with the line that its other hook has changed."""
 BLOCKED = 2
 """The exit status that every one of these agents takes for a no."""
 
@@ -70,8 +72,8 @@ class HookCall(Struct, frozen=True):
 
     @property
     def is_of_conversation(self) -> bool:
-        """Whether its command can be led to the conversation's session."""
-        return self.can_rewrite and bool(self.conversation)
+        """Whether its command can be led to the conversation's session, or has been."""
+        return bool(self.conversation) and (self.can_rewrite or self.event == SHELL)
 
 
 class HookOutcome(Struct, frozen=True):
