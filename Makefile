@@ -49,8 +49,7 @@ peers:
 
 # It wants node and npm. Without `@latest`, npm takes an old version that fits an old node.
 agents:
-	mkdir -p "$(AGENTS)"
-	npm install --no-audit --no-fund --prefix "$(AGENTS)" @anthropic-ai/claude-code@latest @openai/codex@latest @google/gemini-cli@latest
+	.ci/agents "$(AGENTS)"
 
 .venv/tested: pyproject.toml
 	./pinfold --version

@@ -1,8 +1,8 @@
 """A stand-in for a model's endpoint on loopback: it asks for tools, hears what came of them, and is done.
 
-Facts (Anthropic's Messages API, OpenAI's Responses API, Google's GenerateContent): a streamed answer is a row
-of events, of which agents need the few below. Whatever else is asked of it (titles, counts of tokens) gets a
-short text or nothing.
+Facts (Anthropic's Messages API, OpenAI's Responses and Chat Completions, Google's GenerateContent): a
+streamed answer is a row of events, of which agents need the few below. Whatever else is asked of it (titles,
+counts of tokens) gets a short text or nothing.
 """
 
 import json
@@ -65,9 +65,12 @@ class Model:
 
     def answer(self, path: str, asked: dict[str, Any]) -> Iterator[Event]:
         self.asked.append(path)
-        self.tools |= {str(tool.get("name")) for tool in asked.get("tools", ())}
+        tools = (tool.get("function", tool) for tool in asked.get("tools", ()))
+        self.tools |= {str(tool.get("name")) for tool in tools}
         if path.endswith("GenerateContent"):
             return self._contents(asked)
+        if path.endswith("/chat/completions"):
+            return self._completions(asked)
         return self._responses(asked) if path.endswith("/responses") else self._messages(asked)
 
     def _messages(self, asked: dict[str, Any]) -> Iterator[Event]:
@@ -157,6 +160,32 @@ class Model:
         content = {"role": "model", "parts": calls or [{"text": "done"}]}
         yield "", {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
 
+    def _completions(self, asked: dict[str, Any]) -> Iterator[Event]:
+        results = [each for each in asked.get("messages", ()) if each.get("role") == "tool"]
+        heard = [json.dumps(each["content"]) for each in results]
+        step = self._next(heard) if asked.get("tools") else ()
+        calls = [
+            {
+                "index": number,
+                "id": f"call_{len(heard)}_{number}",
+                "type": "function",
+                "function": {"name": each.tool, "arguments": json.dumps(each.given)},
+            }
+            for number, each in enumerate(step)
+        ]
+        said: dict[str, Any] = {"tool_calls": calls} if calls else {"content": "done"}
+        base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": asked.get("model", "")}
+        yield (
+            "",
+            {
+                **base,
+                "choices": [{"index": 0, "delta": {"role": "assistant", **said}, "finish_reason": None}],
+            },
+        )
+        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        yield "", {**base, "choices": [end], "usage": usage}
+
 
 def _line(name: str, data: dict[str, Any]) -> str:
     head, told = (f"event: {name}\n", {"type": name, **data}) if name else ("", data)
@@ -171,7 +200,7 @@ def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.partition("?")[0]
-            if not path.endswith(("/messages", "/responses", "GenerateContent")):
+            if not path.endswith(("/messages", "/responses", "/chat/completions", "GenerateContent")):
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return
             events = model.answer(path, json.loads(body))

@@ -5,17 +5,22 @@ import sys
 
 import pytest
 
-from tests.agents.probes.turns import EVERYWHERE, OF, PROGRAMS, program_of
+from tests.agents.probes.turns import EVERYWHERE, JUDGED, OF, PROGRAMS, program_of
 from tests.probe_runner import house, run_as
 
-ROWS = [(name, agent) for agent in PROGRAMS for name in (*EVERYWHERE, *OF.get(agent, ()))]
+ROWS = [
+    (name, agent)
+    for agent in PROGRAMS
+    for name in (*(() if agent in JUDGED else EVERYWHERE), *OF.get(agent, ()))
+]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize(("name", "agent"), ROWS)
 def test_turn(name: str, agent: str) -> None:
     program = program_of(agent)
     if not program:
         pytest.skip(f"there is no {PROGRAMS[agent]} here; `make agents` brings it, PINFOLD_AGENTS says where")
     with house("root") as where:
-        run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.probes.turns")
+        run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.probes.turns", patience=600)

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pinfold.cli.arguments import filled, user_file_of
+from pinfold.cli.install import agent_name
 from pinfold.cli.output import print_json, short_path
 from pinfold.model.escape_text import quoted, visible
 
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
     from pinfold.integrations.imports.merge import ImportProposal
     from pinfold.integrations.imports.rules import ImportedRule
 
-AGENTS = ("claude", "cursor", "codex", "gemini")
+AGENTS = ("claude-code", "cursor", "codex", "gemini")
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "agent", choices=AGENTS, metavar="AGENT", help="the agent to import from: %(choices)s"
+        "agent",
+        choices=AGENTS,
+        type=agent_name,
+        metavar="AGENT",
+        help="the agent to import from: %(choices)s",
     )
     parser.add_argument("--write", action="store_true", help="write the changes to your settings file")
     parser.add_argument(

@@ -1,21 +1,22 @@
-"""`pinfold install AGENT`, `uninstall AGENT` and `hook AGENT`.
+"""`pinfold install [AGENT]`, `uninstall AGENT` and `hook AGENT`.
 
-`install` adds pinfold's hooks to an agent's configuration, `uninstall` removes them byte for byte, and `hook`
-answers one of them, from standard input to standard output.
+`install` alone lists the agents of this machine; with an agent it adds pinfold's hooks to that agent's
+configuration. `uninstall` removes them byte for byte. `hook` answers one of them, from standard input to
+standard output.
 """
 
 import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pinfold.integrations.hooks import AGENTS
+from pinfold.integrations.hooks import AGENTS, SPELLINGS
 
 if TYPE_CHECKING:
     from pinfold.integrations.install.plan import InstallPlan
 
 
 def configure(parser: ArgumentParser) -> None:
-    _add_agent(parser)
+    _add_agent(parser, nargs="?")
     parser.add_argument(
         "--wrap-mcp",
         metavar="NAME",
@@ -29,15 +30,22 @@ def configure_uninstall(parser: ArgumentParser) -> None:
     _add_agent(parser)
 
 
-def _add_agent(parser: ArgumentParser) -> None:
+def _add_agent(parser: ArgumentParser, nargs: str | None = None) -> None:
+    about = "the agent to configure: %(choices)s" + ("; without one, list those found here" if nargs else "")
     parser.add_argument(
-        "agent", choices=tuple(AGENTS), metavar="AGENT", help="the agent to configure: %(choices)s"
+        "agent", choices=tuple(AGENTS), type=agent_name, metavar="AGENT", nargs=nargs, help=about
     )
     parser.add_argument(
         "--managed", action="store_true", help="for all users of this machine, as its administrator"
     )
     parser.add_argument("--dry-run", action="store_true", help="show the changes without making them")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def agent_name(word: str) -> str:
+    """Our name of an agent, for each that people call it by."""
+    name = word.lower()
+    return SPELLINGS.get(name, name)
 
 
 def configure_hook(parser: ArgumentParser) -> None:
@@ -50,6 +58,13 @@ def run(args: Namespace) -> int:
     from pinfold.integrations.install.plan import apply_install, name_of, plan_install, plan_managed_install
     from pinfold.model.errors import PinfoldError
 
+    if args.agent is None:
+        if args.managed or args.wrap_mcp or args.dry_run:
+            raise PinfoldError(
+                "name the agent: pinfold install AGENT; `pinfold install` lists those found here"
+            )
+        _list_agents(is_json=args.json)
+        return 0
     if args.managed and args.wrap_mcp:
         raise PinfoldError("--wrap-mcp is for your own servers, and --managed for all users: give one")
     managed = args.managed
@@ -65,6 +80,32 @@ def run(args: Namespace) -> int:
         apply_install(name_of(args.agent, args.managed), plan, os.environ)
     _print_changes(args, plan, "installed", "is installed already")
     return 0
+
+
+def _list_agents(*, is_json: bool) -> None:
+    from pinfold.cli.output import print_json, short_path
+    from pinfold.integrations.install.health import found_agents
+    from pinfold.model.escape_text import visible
+
+    found = found_agents(os.environ, os.getcwd())
+    absent = [agent for agent in AGENTS if agent not in {each.agent for each in found}]
+    if is_json:
+        print_json({"found": [each._asdict() for each in found], "notFound": absent})
+        return
+    for each in found:
+        print(f"{each.agent}: {'installed' if each.is_installed else 'not installed'}")
+        print(f"  found   {visible(', '.join(map(short_path, each.found)))}")
+        print(f"  hooks   {visible(short_path(each.file))}")
+        print(f"  type    {' or '.join(each.commands)} there to see or change the sandbox")
+        for note in each.notes:
+            print(f"  note    {visible(note)}")
+        if each.trouble:
+            print(f"  problem {visible(each.trouble)}")
+        elif not each.is_installed:
+            print(f"  to do   pinfold install {each.agent}")
+    if not found:
+        print("no agent that pinfold knows was found here")
+    print(f"not found: {', '.join(absent) or 'none'}")
 
 
 def uninstall(args: Namespace) -> int:

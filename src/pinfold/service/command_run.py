@@ -43,7 +43,7 @@ LARGEST_UMASK = 0o777
 TYPING = 0.01
 """Seconds between attempts to type what a command does not read yet."""
 MOST_TYPED = 1 << 16
-ASKING = frozenset(["claude-code", "cursor", "gemini", "vscode"])
+ASKING = frozenset(["claude-code", "cursor", "gemini", "pi", "vscode"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
 ELSEWHERE = (

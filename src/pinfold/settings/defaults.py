@@ -200,6 +200,9 @@ SECRETS = (
     ("~/.codeium", "an agent's credentials and settings"),
     ("~/.config/opencode", "an agent's credentials and settings"),
     ("~/.local/share/opencode", "an agent's credentials and settings"),
+    ("~/.pi/agent", "an agent's credentials and settings"),
+    ("~/.factory", "an agent's credentials and settings"),
+    ("~/.augment", "an agent's credentials and settings"),
     ("~/.aider.conf.yml", "an agent's credentials and settings"),
     ("~/.config/goose", "an agent's credentials and settings"),
     ("~/.config/pinfold", "pinfold's own settings"),
@@ -222,12 +225,23 @@ NEEDED = {
         "GEMINI.md", "skills", "agents", "commands", "tmp/*/memory", "tmp/*/plans", "tmp/*/*/plans",
         "tmp/{name}*/tool-outputs",
     ),
+    "~/.copilot": ("copilot-instructions.md", "skills", "agents", "installed-plugins"),
+    "~/.config/opencode": ("AGENTS.md", "skills", "skill", "agents", "agent", "commands", "command"),
+    "~/.local/share/opencode": ("plans", "tool-output"),
+    "~/.pi/agent": ("AGENTS.md", "CLAUDE.md", "SYSTEM.md", "skills", "prompts"),
+    "~/.factory": ("AGENTS.md", "skills", "commands", "droids", "specs"),
+    "~/.augment": ("rules", "skills", "commands", "agents"),
+    "~/.qwen": ("QWEN.md", "skills", "agents", "commands", "extensions"),
 }
 # Variables that name another place for one of these directories, or for what it lies in.
 MOVED = {
     "CLAUDE_CONFIG_DIR": ("", "~/.claude"),
     "CODEX_HOME": ("", "~/.codex"),
     "GEMINI_CLI_HOME": (".gemini", "~/.gemini"),
+    "COPILOT_HOME": ("", "~/.copilot"),
+    "PI_CODING_AGENT_DIR": ("", "~/.pi/agent"),
+    "FACTORY_HOME_OVERRIDE": (".factory", "~/.factory"),
+    "QWEN_HOME": ("", "~/.qwen"),
 }
 # Where in them each agent's own file tools may write, after the agent's own rules: its plans and memory.
 WRITTEN_BY = {

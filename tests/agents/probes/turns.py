@@ -19,13 +19,42 @@ from tests.agents.model_stub import Call, Model
 from tests.patience import wait_until
 from tests.probe_module import in_own_network
 
-PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
+PROGRAMS = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "pi": "pi",
+    "droid": "droid",
+    "vscode": "copilot",  # which reads the same hooks
+    "qwen": "qwen",
+}
 TOOLS = {
     "claude-code": ("Bash", "command"),
     "codex": ("exec_command", "cmd"),
     "gemini": ("run_shell_command", "command"),
+    "opencode": ("bash", "command"),
+    "pi": ("bash", "command"),
+    "droid": ("Execute", "command"),
+    "vscode": ("bash", "command"),
+    "qwen": ("run_shell_command", "command"),
 }
-PATIENCE = 30
+NEEDED: dict[str, dict[str, Any]] = {
+    "opencode": {"description": "x"},
+    "vscode": {"description": "x"},
+    "qwen": {"is_background": False},
+}
+"""Arguments that a tool wants besides the line."""
+DIRECTORIES = {
+    "claude-code": ".claude",
+    "codex": ".codex",
+    "gemini": ".gemini",
+    "opencode": ".config/opencode",
+    "pi": ".pi/agent",
+    "droid": ".factory",
+    "vscode": ".copilot",
+}
+PATIENCE = 240
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -33,6 +62,11 @@ def program_of(agent: str) -> str:
     """Where an agent is on this machine; empty if it is not."""
     kept = os.environ.get("PINFOLD_AGENTS") or os.path.expanduser("~/.cache/pinfold-agents")
     return shutil.which(PROGRAMS[agent], path=f"{kept}/node_modules/.bin:{os.environ['PATH']}") or ""
+
+
+def search_path(agent: str) -> str:
+    """`make agents` keeps a newer Node beside the agents, where they need one."""
+    return f"{os.path.dirname(PROGRAMS[agent])}:{PATH}"
 
 
 def pinfold(*words: str) -> str:
@@ -53,33 +87,40 @@ def settings(text: str) -> None:
     path.write_text(text)
 
 
-def turn(agent: str, line: str) -> str:
+def turn(agent: str, line: str, patience: float = PATIENCE) -> str:
     """What the model is told of a command that it asked for."""
-    return turns(agent, line)[0]
+    return turns(agent, line, patience=patience)[0]
 
 
-def turns(agent: str, *lines: str, **more: str) -> list[str]:
+def turns(agent: str, *lines: str, patience: float = PATIENCE, **more: str) -> list[str]:
     """What the model is told of each of these lines, in one conversation."""
     tool, key = TOOLS[agent]
-    return uses(agent, *(Call(tool, {key: line}) for line in lines), **more)
+    return uses(
+        agent,
+        *(Call(tool, {key: line, **NEEDED.get(agent, {})}) for line in lines),
+        patience=patience,
+        **more,
+    )
 
 
 def use(agent: str, tool: str, *, words: Sequence[str] = (), **given: Any) -> str:
     return uses(agent, Call(tool, given), words=words)[0]
 
 
-def uses(agent: str, *calls: Call, words: Sequence[str] = (), **more: str) -> list[str]:
+def uses(
+    agent: str, *calls: Call, words: Sequence[str] = (), patience: float = PATIENCE, **more: str
+) -> list[str]:
     """What the model is told of each of these calls, in one conversation; `words` are for the agent."""
     model = Model(*([each] for each in calls))
     try:
         own_words, started = started_by(agent, model.address)
         done = subprocess.run(
             [PROGRAMS[agent], *own_words, *words],
-            env=environ(**started, **more),
+            env=environ(**started, **more) | {"PATH": search_path(agent)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
         )
         assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
         assert len(model.heard) == len(calls), (model.heard, done.stdout + done.stderr)
@@ -105,15 +146,57 @@ def started_by(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
             "--dangerously-bypass-hook-trust",
         ]
         return [*words, "-c", provider, "-c", "model_provider='none'", "go"], {"KEY": "none"}
+    if agent == "opencode":
+        served: dict[str, Any] = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{address}/v1", "apiKey": "none"},
+        }
+        models: dict[str, Any] = {"models": {"m": {"name": "m"}}}
+        write_json(
+            ".config/opencode/opencode.json",
+            {
+                "permission": "allow",
+                "model": "none/m",
+                "small_model": "none/m",
+                "provider": {"none": {**served, **models}},
+            },
+        )
+        return ["run", "go"], {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    if agent == "pi":
+        served = {"baseUrl": f"{address}/v1", "apiKey": "none", "api": "openai-completions"}
+        write_json(".pi/agent/models.json", {"providers": {"none": {**served, "models": [{"id": "m"}]}}})
+        return ["--provider", "none", "--model", "m", "-p", "go"], {"PI_OFFLINE": "1"}
+    if agent == "droid":
+        own: dict[str, Any] = {"model": "m", "displayName": "m", "baseUrl": f"{address}/v1", "apiKey": "none"}
+        own |= {"provider": "generic-chat-completion-api", "maxOutputTokens": 1000}
+        write_json(".factory/settings.json", {"customModels": [own]})
+        words = ["exec", "--model", "custom:m", "--skip-permissions-unsafe", "go"]
+        return words, {"FACTORY_API_KEY": "fk-none", "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false"}
+    if agent == "vscode":
+        model = {
+            "COPILOT_PROVIDER_BASE_URL": f"{address}/v1",
+            "COPILOT_MODEL": "m",
+            "COPILOT_OFFLINE": "true",
+        }
+        return ["-p", "go", "--allow-all-tools"], {**model, "COPILOT_PROVIDER_API_KEY": "none"}
+    if agent == "qwen":
+        model = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_MODEL": "m"}
+        return ["-p", "go", "--yolo"], model
     more = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": address, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
     return ["-p", "go", "-m", "gemini-2.5-flash", "--yolo"], more
 
 
+def write_json(path: str, value: Any) -> None:
+    file = Path.home() / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(value))
+
+
 def installed(agent: str, *, with_hooks: bool = True) -> None:
     if agent == "gemini":
-        file = Path.home() / ".gemini/settings.json"
-        file.parent.mkdir()
-        file.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+        write_json(".gemini/settings.json", {"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    if agent == "qwen":
+        write_json(".qwen/settings.json", {"security": {"auth": {"selectedType": "openai"}}})
     if with_hooks:
         pinfold("install", agent)
 
@@ -138,7 +221,7 @@ def what_nobody_is_asked_about_is_not_run(agent: str) -> None:
     """Gemini CLI waits for an answer that nobody can give, where it was started without a terminal."""
     settings('[commands]\nask = ["touch asked"]\n')
     try:
-        told = turn(agent, "touch asked")
+        told = turn(agent, "touch asked", patience=20 if agent == "gemini" else PATIENCE)
     except subprocess.TimeoutExpired:
         assert agent == "gemini"
         told = "nothing"
@@ -265,20 +348,27 @@ def a_hook_that_cannot_start_is_a_no(agent: str) -> None:
 
     file = Path(target_of(agent, os.environ).file)
     whole = file.read_text()
-    for old, new in ((MARK, f"gone/{MARK}"), (" -I -S ", " -I -S -c 'raise SystemExit(1)' ")):
-        assert old in whole
+    raised = (" -I -S ", " -I -S -c 'raise SystemExit(1)' ")
+    if agent in ("opencode", "pi"):
+        raised = ('"-I", "-S", ', '"-I", "-S", "-c", "raise SystemExit(1)", ')
+    for old, new in ((MARK, f"gone/{MARK}"), raised):
+        assert old in whole, whole
         file.write_text(whole.replace(old, new))
         told = turn(agent, "echo ran=$((6*7)); touch ran")
         assert not Path("ran").exists() and "ran=42" not in told, told
 
 
 def what_an_agent_needs_is_seen(agent: str) -> None:
-    directory = Path.home() / {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}[agent]
+    directory = Path.home() / DIRECTORIES[agent]
     for path, text in (("skills/pdf/SKILL.md", "a skill\n"), ("oauth.json", "SECRET\n")):
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
     told = turn(agent, f"cat {directory}/skills/pdf/SKILL.md; cat {directory}/oauth.json; ls -A {directory}")
-    assert "a skill" in told and "SECRET" not in told and "settings.json" not in told, told
+    assert (
+        "a skill" in told
+        and "SECRET" not in told
+        and "oauth.json" not in told.replace(f"{directory}/oauth.json", "")
+    ), told
 
 
 # Of Claude Code
@@ -328,6 +418,27 @@ def a_plan_reads_unasked(agent: str) -> None:
     assert not Path("made").exists()
 
 
+# Of those whose tools have names of their own
+
+
+def reads_and_edits_are_judged(agent: str) -> None:
+    secret = Path.home() / ".ssh/id_ed25519"
+    secret.parent.mkdir()
+    secret.write_text("PRIVATE\n")
+    (read, where), (write, text) = {
+        "opencode": (("read", "filePath"), ("write", "content")),
+        "pi": (("read", "path"), ("write", "content")),
+        "droid": (("Read", "file_path"), ("Create", "content")),
+        "vscode": (("view", "path"), ("create", "file_text")),
+    }[agent]
+    told = use(agent, read, **{where: str(secret)})
+    assert "pinfold" in told and "PRIVATE" not in told, told
+    told = use(agent, write, **{where: f"{os.getcwd()}/.vscode/tasks.json", text: "{}"})
+    assert "pinfold" in told and not Path(".vscode").exists(), told
+    use(agent, write, **{where: f"{os.getcwd()}/fine.txt", text: "fine"})
+    assert Path("fine.txt").read_text().strip() == "fine"
+
+
 # Of Codex
 
 
@@ -352,6 +463,19 @@ def a_patch_in_a_shell_line_is_judged_as_one(agent: str) -> None:
     assert "pen=1" in told and not (Path.home() / "outside").exists(), told
 
 
+# Of Qwen Code, whose hooks change nothing
+
+
+def a_line_outside_the_sandbox_is_judged(agent: str) -> None:
+    """None runs unless the settings let a line run where there is no sandbox, and no deny rule matches it."""
+    told = turn(agent, "touch made")
+    assert "pinfold" in told and not Path("made").exists(), told
+    settings('[sandbox]\nif_unavailable = "run"\n[commands]\ndeny = ["touch denied"]\n')
+    turn(agent, "touch made")
+    told = turn(agent, "touch denied")
+    assert "touch denied" in told and Path("made").exists() and not Path("denied").exists(), told
+
+
 EVERYWHERE = (
     "a_hook_that_cannot_start_is_a_no",
     "what_an_agent_needs_is_seen",
@@ -372,7 +496,19 @@ OF = {
         "a_plan_reads_unasked",
     ),
     "codex": ("a_patch_in_a_shell_line_is_judged_as_one",),
+    "opencode": ("reads_and_edits_are_judged",),
+    "pi": ("reads_and_edits_are_judged",),
+    "droid": ("reads_and_edits_are_judged",),
+    "vscode": ("reads_and_edits_are_judged",),
+    "qwen": (
+        "a_hook_that_cannot_start_is_a_no",
+        "what_is_denied_is_not_run",
+        "a_line_outside_the_sandbox_is_judged",
+    ),
 }
+JUDGED = frozenset(["qwen"])
+"""Agents that run no command in the sandbox."""
+
 """What holds of one agent alone."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pinfold.integrations.hooks import AGENTS, answer
+from pinfold.integrations.hooks.claude import KEEP_LINES
 from pinfold.integrations.hooks.hook_call import HookReply
 from pinfold.integrations.hooks.rewrite import Wrapping, own_program, unwrapped
 
@@ -121,7 +122,7 @@ EVENTS = {
     "cursor": "preToolUse",
     "codex": "PreToolUse",
     "gemini": "BeforeTool",
-    "vscode": "PreToolUse",
+    **dict.fromkeys(("vscode", "opencode", "pi", "droid", "auggie", "qwen"), "PreToolUse"),
 }
 TOOLS = {
     "claude-code": "Bash",
@@ -129,6 +130,11 @@ TOOLS = {
     "codex": "Bash",
     "gemini": "run_shell_command",
     "vscode": "run_in_terminal",
+    "opencode": "bash",
+    "pi": "bash",
+    "droid": "Execute",
+    "auggie": "launch-process",
+    "qwen": "run_shell_command",
 }
 
 
@@ -169,7 +175,7 @@ def test_broken_settings_are_a_no_that_says_where(agent: str, home: Path, enviro
     assert b"settings.toml:1" in reply.stdout
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in KEEP_LINES])
 @pytest.mark.parametrize(
     "line",
     [

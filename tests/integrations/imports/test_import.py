@@ -239,7 +239,7 @@ def test_as_a_program(tmp_path: Path) -> None:
     assert '+deny = ["git push"]' in first.stdout and "nothing is changed yet" in first.stdout
     assert "Bash(npm test)" in first.stdout
     wider = pinfold("import", "claude", "--wider", "--settings", "a b.toml", home=tmp_path).stdout
-    assert "to write this: pinfold import claude --write --wider --settings 'a b.toml'" in wider
+    assert "to write this: pinfold import claude-code --write --wider --settings 'a b.toml'" in wider
     assert not ours.exists()
     said = json.loads(pinfold("import", "claude", "--write", "--json", home=tmp_path).stdout)
     assert said["written"] is True

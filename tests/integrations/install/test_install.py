@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pinfold.integrations.hooks import AGENTS
+from pinfold.cli.install import agent_name
+from pinfold.integrations.hooks import AGENTS, SPELLINGS
 from pinfold.integrations.install.agents import GUARD, MARK
 from pinfold.integrations.install.health import probe_hooks
 from pinfold.model.escape_text import quoted
@@ -19,9 +21,38 @@ from tests.integrations.own_home import pinfold
 FILES = {
     "claude-code": (".claude/settings.json", ".claude/commands/pinfold.md"),
     "cursor": (".cursor/hooks.json", ".cursor/commands/pinfold.md"),
-    "codex": (".codex/hooks.json", ".codex/prompts/sandbox.md"),
-    "gemini": (".gemini/settings.json", ".gemini/commands/sandbox.toml"),
-    "vscode": (".copilot/hooks/pinfold.json", ".config/Code/User/prompts/sandbox.prompt.md"),
+    "codex": (".codex/hooks.json", ".codex/prompts/pinfold.md", ".codex/prompts/sandbox.md"),
+    "gemini": (
+        ".gemini/settings.json",
+        ".gemini/commands/pinfold.toml",
+        ".gemini/commands/sandbox.toml",
+    ),
+    "vscode": (
+        ".copilot/hooks/pinfold.json",
+        ".config/Code/User/prompts/pinfold.prompt.md",
+        ".config/Code/User/prompts/sandbox.prompt.md",
+    ),
+    "opencode": (
+        ".config/opencode/plugins/pinfold.js",
+        ".config/opencode/commands/pinfold.md",
+        ".config/opencode/commands/sandbox.md",
+    ),
+    "pi": (
+        ".pi/agent/extensions/pinfold.js",
+        ".pi/agent/prompts/pinfold.md",
+        ".pi/agent/prompts/sandbox.md",
+    ),
+    "droid": (
+        ".factory/hooks.json",
+        ".factory/commands/pinfold.md",
+        ".factory/commands/sandbox.md",
+    ),
+    "auggie": (
+        ".augment/settings.json",
+        ".augment/commands/pinfold.md",
+        ".augment/commands/sandbox.md",
+    ),
+    "qwen": (".qwen/settings.json", ".qwen/commands/pinfold.md", ".qwen/commands/sandbox.md"),
 }
 THEIRS = """{
    // what a person wrote
@@ -30,6 +61,13 @@ THEIRS = """{
 }
 """
 PRE = {"cursor": "preToolUse", "gemini": "BeforeTool"}
+PLUGINS = ("opencode", "pi")
+IN_JSON = [agent for agent in AGENTS if agent not in PLUGINS]
+
+
+def hooks_of(agent: str, whole: dict[str, Any]) -> dict[str, Any]:
+    """Where an agent has its events: Droid has them at the top."""
+    return whole if agent == "droid" else whole["hooks"]
 
 
 def files(home: Path) -> dict[str, bytes | None]:
@@ -80,7 +118,7 @@ def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:
     assert files(tmp_path) == {".claude": None}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", IN_JSON)
 def test_what_a_person_changed_since_is_kept(agent: str, tmp_path: Path) -> None:
     path = tmp_path / FILES[agent][0]
     assert pinfold("install", agent, home=tmp_path).returncode == 0
@@ -88,19 +126,39 @@ def test_what_a_person_changed_since_is_kept(agent: str, tmp_path: Path) -> None
     value["theirs"] = 1
     path.write_text(json.dumps(value))
     assert "is installed already" in pinfold("install", agent, home=tmp_path).stdout
-    value["hooks"]["Stop"] = [{"command": "say done"}]
+    hooks_of(agent, value)["Stop"] = [{"command": "say done"}]
     path.write_text(json.dumps(value))
     assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
     kept = json.loads(path.read_text())
-    kept.pop("version", None)
-    assert kept == {"theirs": 1, "hooks": {"Stop": [{"command": "say done"}]}}
+    assert hooks_of(agent, kept).pop("Stop") == [{"command": "say done"}]
+    assert kept.pop("hooks", {}) == {} and kept.pop("version", 1) == 1
+    assert kept == {"theirs": 1}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", PLUGINS)
+def test_a_plugin_of_another_pinfold_is_replaced_and_removed(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / FILES[agent][0]
+    assert pinfold("install", agent, home=tmp_path).returncode == 0
+    written = path.read_text()
+    path.write_text(written.replace("PreToolUse", "Other"))
+    (found,) = probe_hooks({"HOME": str(tmp_path)})
+    assert found.state == "not" and found.fix == f"pinfold install {agent}", found
+    assert pinfold("install", agent, home=tmp_path).returncode == 0
+    assert path.read_text() == written
+    path.write_text(written + "// more")
+    assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
+    assert not path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("// theirs")
+    assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
+    assert path.read_text() == "// theirs"
+
+
+@pytest.mark.parametrize("agent", IN_JSON)
 def test_the_hook_that_is_written_answers(agent: str, tmp_path: Path) -> None:
     assert pinfold("install", agent, home=tmp_path).returncode == 0
     event = PRE.get(agent, "PreToolUse")
-    entry = json.loads((tmp_path / FILES[agent][0]).read_text())["hooks"][event][0]
+    entry = hooks_of(agent, json.loads((tmp_path / FILES[agent][0]).read_text()))[event][0]
     line = entry["command"] if "command" in entry else entry["hooks"][0]["command"]
     payload = {
         "hook_event_name": event,
@@ -117,7 +175,7 @@ def test_the_hook_that_is_written_answers(agent: str, tmp_path: Path) -> None:
             text=True,
         )
         assert run.returncode == 0, run.stderr
-        assert "--asked-by" in run.stdout
+        assert ("--asked-by" if agent != "qwen" else "cannot put the command into the sandbox") in run.stdout
 
 
 def test_fail_closed_switches_are_set(tmp_path: Path) -> None:
@@ -179,9 +237,10 @@ def test_the_doctor_tells_of_hooks_whose_pinfold_is_gone(agent: str, tmp_path: P
     (found,) = probe_hooks(environ)
     assert found.state == "not" and found.needed and found.fix == f"pinfold install {agent}"
     assert f"/gone/src/{MARK} is not there any more" in found.detail
-    file.write_text(file.read_text()[:-5])
-    (found,) = probe_hooks(environ)
-    assert found.state == "not" and "is not JSON" in found.detail
+    if agent in IN_JSON:
+        file.write_text(file.read_text()[:-5])
+        (found,) = probe_hooks(environ)
+        assert found.state == "not" and "is not JSON" in found.detail
 
 
 def test_a_hook_that_fails_is_a_no_for_a_shell(tmp_path: Path) -> None:
@@ -232,3 +291,36 @@ def test_the_doctor_tells_of_hooks_that_an_earlier_pinfold_left(tmp_path: Path) 
     pinfold("install", "claude-code", home=tmp_path)
     (found,) = probe_hooks(environ)
     assert found.state == "ready"
+
+
+def test_without_a_name_it_lists_what_is_here(tmp_path: Path) -> None:
+    (tmp_path / ".pi/agent").mkdir(parents=True)
+    (tmp_path / ".factory").mkdir()
+    before = files(tmp_path)
+    assert pinfold("install", "droid", home=tmp_path).returncode == 0
+    (said,) = [json.loads(pinfold("install", "--json", home=tmp_path).stdout)]
+    found = {each["agent"]: each for each in said["found"]}
+    assert set(found) | set(said["notFound"]) == set(AGENTS) and not set(found) & set(said["notFound"])
+    assert found["pi"]["file"] == str(tmp_path / FILES["pi"][0]) and not found["pi"]["is_installed"]
+    assert found["pi"]["commands"] == ["/pinfold", "/sandbox"]
+    assert found["droid"]["is_installed"] and not found["droid"]["trouble"]
+    shown = pinfold("install", home=tmp_path).stdout
+    assert "pi: not installed" in shown and "pinfold install pi" in shown and "droid: installed" in shown
+    assert pinfold("uninstall", "droid", home=tmp_path).returncode == 0
+    assert files(tmp_path) == before
+    assert "name the agent" in pinfold("install", "--dry-run", home=tmp_path).stderr
+
+
+@pytest.mark.parametrize(("spelling", "agent"), SPELLINGS.items())
+def test_an_agent_has_other_names(spelling: str, agent: str, tmp_path: Path) -> None:
+    assert agent_name(spelling.upper()) == agent and agent_name(agent) == agent and agent in AGENTS
+    if spelling == "claude":
+        assert pinfold("install", spelling, home=tmp_path).returncode == 0
+        assert (tmp_path / FILES[agent][0]).exists()
+
+
+def test_an_import_takes_each_spelling(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"permissions": {"deny": ["Bash(rm:*)"]}}')
+    found = [pinfold("import", name, home=tmp_path).stdout for name in ("claude", "claude-code")]
+    assert found[0] == found[1] and "pinfold import claude-code --write" in found[0]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.install.health import probe_hooks
 from pinfold.integrations.install.mcp_servers import (
     ServerList,
@@ -29,6 +28,9 @@ FILES = {
     "codex": (".codex/config.toml", "mcp_servers"),
     "gemini": (".gemini/settings.json", "mcpServers"),
     "vscode": (".config/Code/User/mcp.json", "servers"),
+    "droid": (".factory/mcp.json", "mcpServers"),
+    "auggie": (".augment/settings.json", "mcpServers"),
+    "qwen": (".qwen/settings.json", "mcpServers"),
 }
 JSON = """{
   // mine
@@ -88,7 +90,7 @@ def words(entry: dict[str, Any]) -> list[str]:
     return [entry["command"], *entry["args"]]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", FILES)
 def test_there_and_back(agent: str, tmp_path: Path) -> None:
     path = written(agent, tmp_path)
     before = files(tmp_path)
@@ -115,7 +117,7 @@ def test_there_and_back(agent: str, tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", FILES)
 def test_what_the_agent_wrote_since_is_kept(agent: str, tmp_path: Path) -> None:
     path = written(agent, tmp_path)
     assert pinfold("install", agent, "--wrap-mcp", "all", home=tmp_path).returncode == 0

@@ -29,8 +29,29 @@ AGENTS = {
     "cursor": "cursor",
     "codex": "codex",
     "gemini": "gemini",
-    "vscode": "vscode",
+    "vscode": "claude",
+    "opencode": "claude",
+    "pi": "claude",
+    "droid": "claude",
+    "auggie": "claude",
+    "qwen": "claude",
 }
+"""Each agent that has hooks of ours, and the module that knows its words."""
+SPELLINGS = {
+    "claude": "claude-code",
+    "cursor-agent": "cursor",
+    "codex-cli": "codex",
+    "gemini-cli": "gemini",
+    "code": "vscode",
+    "vs-code": "vscode",
+    "copilot": "vscode",
+    "copilot-cli": "vscode",
+    "open-code": "opencode",
+    "factory": "droid",
+    "augment": "auggie",
+    "qwen-code": "qwen",
+}
+"""Other names that people give to these agents. Copilot CLI and VS Code read the same hooks."""
 STARTS = frozenset(["SessionStart", "sessionStart"])
 ENDS = frozenset(["SessionEnd", "sessionEnd"])
 
@@ -42,7 +63,7 @@ def answer(
     environ = AgentVariables(environ)
     words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
     try:
-        call: HookCall = words.read(decoded(data), environ)
+        call: HookCall = words.read(agent, decoded(data), environ)
     except MalformedError as error:
         return blocked(str(error))
     try:

@@ -1,9 +1,23 @@
-"""Claude Code, and what speaks like it: Codex and VS Code.
+"""Claude Code, and what speaks like it.
 
 Facts (Claude Code's hooks reference): PreToolUse answers `hookSpecificOutput.permissionDecision` allow,
 deny or ask; `updatedInput` replaces the whole input, so what we do not know in it must come along; the
 person's own deny and ask rules still count after an allow. PermissionRequest comes when a dialogue would be
 shown: silence shows it. Exit status 2 blocks a tool and its standard error is the reason.
+
+Facts about the others, tried where no source is named:
+- Codex: see `codex`.
+- VS Code (its hooks reference) and Copilot CLI (1.0.102): the answers are Claude Code's. VS Code's tools and
+  arguments have names of their own, and it looks at no matcher, so that every tool comes here; it passes over
+  an `updatedInput` that does not fit the tool's schema. Common fields were camelCase at first. Copilot CLI
+  reads the same files, and where an event's name begins with a capital it names tools as Claude Code does.
+- opencode (1.18) and pi (0.87) run plugins (`install/*.js`), which send this payload to our hook and do what
+  it answers. pi's plugin puts a question in its dialog; opencode has none that a plugin could open.
+- Droid (0.215): events stand at the top of `~/.factory/hooks.json`. It lays `updatedInput` over the input,
+  but only beside an allow: beside an ask the line would run as it was. So the run itself asks.
+- Auggie (0.36; its source): `updatedInput` takes the place of the input; an ask is a yes. It names what it
+  works in by `workspace_roots`, and no directory.
+- Qwen Code (0.24): it knows no `updatedInput`. Its commands are judged as ones without a sandbox.
 """
 
 from collections.abc import Mapping
@@ -22,35 +36,42 @@ from pinfold.integrations.hooks.hook_call import (
     optional,
     table,
     text,
+    texts,
 )
 from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 
 PRE, REQUEST, START = "PreToolUse", "PermissionRequest", "SessionStart"
-MODES = {"plan": Mode.PLAN, "bypassPermissions": Mode.UNATTENDED, "dontAsk": Mode.UNATTENDED}
+MODES = {
+    "plan": Mode.PLAN,
+    "spec": Mode.PLAN,
+    "bypassPermissions": Mode.UNATTENDED,
+    "dontAsk": Mode.UNATTENDED,
+    "yolo": Mode.UNATTENDED,
+}
+PROJECTS = {"claude-code": "CLAUDE_PROJECT_DIR", "droid": "FACTORY_PROJECT_DIR", "qwen": "QWEN_PROJECT_DIR"}
+"""Variables that name what an agent works in."""
+KEEP_LINES = frozenset(["qwen"])
+"""Agents that run a line as it was, whatever the hook answers."""
+ASK_NOBODY = frozenset(["codex", "opencode", "droid", "auggie"])
+"""Agents that put no question of a PreToolUse hook to their person."""
 LONGEST = 9_000
 """Characters of a text: Claude Code cuts at 10,000."""
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
-    return read_as("claude-code", payload, environ, "CLAUDE_PROJECT_DIR")
-
-
-def read_as(
-    agent: str, payload: Payload, environ: Mapping[str, str], *projects: str, can_ask: bool = True
-) -> HookCall:
-    """The call in a payload of this shape; `projects` are variables that name what the agent works in."""
+def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
     event = text(payload, "hook_event_name", "hookEventName")
-    cwd = directory(payload, environ, *projects)
+    project = environ.get(PROJECTS.get(agent, ""), "")
+    roots = texts(payload, "workspace_roots") or ((project,) if project else ())
     call = HookCall(
         agent=agent,
         event=event,
         tool=optional(payload, "tool_name"),
-        cwd=cwd,
-        workspace=tuple(environ[name] for name in projects if environ.get(name))[:1],
-        can_rewrite=event == PRE,
-        can_ask=can_ask,
+        cwd=directory({"cwd": optional(payload, "cwd") or "".join(roots[:1])}, {}),
+        workspace=roots,
+        can_rewrite=event == PRE and agent not in KEEP_LINES,
+        can_ask=event != PRE or agent not in ASK_NOBODY,
         mode=MODES.get(optional(payload, "permission_mode"), Mode.NORMAL),
-        conversation=optional(payload, "session_id", "sessionId"),
+        conversation=optional(payload, "session_id", "sessionId", "conversation_id"),
         generation=optional(payload, "prompt_id", "turn_id"),
         model=optional(payload, "model"),
     )

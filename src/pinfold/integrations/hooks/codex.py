@@ -20,8 +20,8 @@ from pinfold.integrations.hooks.tools import requests_of
 from pinfold.model.request import Request, RunCommand
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
-    call = claude.read_as("codex", payload, environ, can_ask=payload.get("hook_event_name") != claude.PRE)
+def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
+    call = claude.read(agent, payload, environ)
     return replace(call, requests=with_shell_patch(call.requests, call.cwd))
 
 

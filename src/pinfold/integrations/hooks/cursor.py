@@ -48,12 +48,12 @@ JUDGED = frozenset([TOOL, SHELL, MCP, READ, TAB_READ])
 ASKS = frozenset([SHELL, MCP])
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
+def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
     event = text(payload, "hook_event_name")
     workspace = texts(payload, "workspace_roots")
     cwd = optional(payload, "cwd") or (workspace[0] if workspace else "")
     call = HookCall(
-        agent="cursor",
+        agent=agent,
         event=event,
         tool=optional(payload, "tool_name"),
         cwd=directory({"cwd": cwd}, environ, "CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),

@@ -30,13 +30,13 @@ BEFORE, START = "BeforeTool", "SessionStart"
 PROJECTS = ("GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 
-def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
+def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
     event = text(payload, "hook_event_name")
     cwd = directory(payload, environ, *PROJECTS)
     workspace = tuple(environ[name] for name in PROJECTS if environ.get(name))[:1]
     conversation = optional(payload, "session_id")
     if event != BEFORE:
-        return HookCall("gemini", event, "", cwd, workspace, conversation=conversation)
+        return HookCall(agent, event, "", cwd, workspace, conversation=conversation)
     tool, given = text(payload, "tool_name"), table(payload, "tool_input")
     called = table(payload, "mcp_context")
     server, name = optional(called, "server_name"), optional(called, "tool_name")
@@ -48,7 +48,7 @@ def read(payload: Payload, environ: Mapping[str, str]) -> HookCall:
     except UnjudgedError as error:
         requests, trouble = (), str(error)
     return HookCall(
-        "gemini",
+        agent,
         event,
         tool,
         cwd,

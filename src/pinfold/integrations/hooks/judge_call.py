@@ -26,7 +26,7 @@ from pinfold.state.directory import state_directory
 
 BARE = "this hook cannot put the command into the sandbox"
 NOTHING = HookOutcome(Opinion.NONE)
-BACKGROUND = ("run_in_background", "is_background", "isBackground")
+BACKGROUND = ("run_in_background", "is_background", "isBackground", "fireAndForget", "detach")
 """Fields of agents' tools by which a command runs in the background."""
 TMP = TEMPORARY[0]
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)

@@ -1,9 +1,9 @@
 """What a tool's call comes to: the agents' tools, by their names, as requests. Pure.
 
-Facts about names: the agents call the same things `Bash`, `Shell`, `run_shell_command` or
-`run_in_terminal`, and `file_path`, `filePath`, `path` or `absolute_path`; some of them also load the hooks
-of others. So there is one table for all, of names without case and underscores. A tool that is not in it is
-not judged here: the agent's own rules are all there is for it.
+Facts about names: the agents call the same things `Bash`, `Shell`, `run_shell_command` or `run_in_terminal`,
+and `file_path`, `filePath`, `path` or `absolute_path`; some of them also load the hooks of others. So there
+is one table for all, of names without case, underscores and hyphens. A tool that is not in it is not judged
+here: the agent's own rules are all there is for it.
 
 Facts about searches: `Grep` reads every file below its path, and `Glob` lists what a pattern finds, which may
 begin with `/`, `~` or `..` and so lead anywhere; the part of it before the first wildcard is a directory.
@@ -17,7 +17,18 @@ from pinfold.integrations.hooks.hook_call import MalformedError, UnjudgedError
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, WriteFile
 
 MONITOR = "monitor"
-COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand", MONITOR])
+COMMANDS = frozenset(
+    [
+        "bash",
+        "shell",
+        "runshellcommand",
+        "runinterminal",
+        "runterminalcommand",
+        "execute",
+        "launchprocess",
+        MONITOR,
+    ]
+)
 WRITES = frozenset(
     [
         "write",
@@ -36,14 +47,20 @@ WRITES = frozenset(
         "inserteditintofile",
         "editnotebookfile",
         "createdirectory",
+        "create",
+        "savefile",
+        "strreplaceeditor",
     ]
 )
-DELETES = frozenset(["delete", "deletefile"])
+DELETES = frozenset(["delete", "deletefile", "removefiles"])
 READS = frozenset(
     [
         "read",
         "notebookread",
         "ls",
+        "list",
+        "find",
+        "view",
         "glob",
         "grep",
         "readfile",
@@ -62,9 +79,9 @@ READS = frozenset(
 )
 SEARCHES = frozenset(["grep", "grepsearch", "searchfilecontent", "readmanyfiles"])
 """Of those, the ones that read what lies below a directory."""
-GLOBS = frozenset(["glob", "filesearch", "readmanyfiles"])
+GLOBS = frozenset(["glob", "find", "filesearch", "readmanyfiles"])
 """Of those, the ones that take patterns of paths."""
-FETCHES = frozenset(["webfetch", "fetchwebpage", "fetch", "openbrowser", "opensimplebrowser"])
+FETCHES = frozenset(["webfetch", "fetchurl", "fetchwebpage", "fetch", "openbrowser", "opensimplebrowser"])
 PATCHES = frozenset(["applypatch"])
 UNREAD = frozenset(
     ["powershell", "createandruntask", "sendtoterminal", "runvscodecommand", "runnotebookcell"]
@@ -74,6 +91,7 @@ UNREAD = frozenset(
 PATHS = frozenset(
     [
         "filepath",
+        "filepaths",
         "path",
         "paths",
         "notebookpath",
@@ -87,7 +105,7 @@ PATHS = frozenset(
         "include",
     ]
 )
-"""The arguments that name files, without case and underscores."""
+"""The arguments that name files, without case, underscores and hyphens."""
 STARTS = ("working_directory", "dir_path", "directory", "cwd", "workdir")
 """Those that say where a command starts, each in the words of another agent."""
 PATTERNS = ("pattern", "glob", "query", "include", "paths")
@@ -145,7 +163,7 @@ def _before_wildcards(pattern: str) -> str:
 
 
 def plain(name: str) -> str:
-    return name.replace("_", "").lower()
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
@@ -170,7 +188,7 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
 
 def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
     # Which of these the agent applies is not ours to guess: all count.
-    texts = [text for key in ("command", "input", "patch") for text in _texts(given.get(key))]
+    texts = [text for key in ("command", "input", "patch", "patchText") for text in _texts(given.get(key))]
     if not texts:
         raise UnjudgedError("there is no patch in it")
     found = [

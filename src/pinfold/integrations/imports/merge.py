@@ -83,9 +83,9 @@ def count(findings: Sequence[ImportedRule]) -> str:
     return f"{len(findings)} {'entry' if len(findings) == 1 else 'entries'}"
 
 
-AGENTS = {"claude": claude, "cursor": cursor, "codex": codex, "gemini": gemini}
+AGENTS = {"claude-code": claude, "cursor": cursor, "codex": codex, "gemini": gemini}
 PLACES = {
-    "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
+    "claude-code": ("CLAUDE_CONFIG_DIR", ".claude"),
     "cursor": ("", ".cursor"),
     "codex": ("CODEX_HOME", ".codex"),
     "gemini": ("", ".gemini"),

@@ -9,16 +9,23 @@ Facts:
   into 2 (`GUARD`).
 - `onFailure` (Claude Code) and `failClosed` (Cursor) make a hook that is late, or says what cannot be read, a
   no as well; the others have no such switch.
-- Gemini CLI counts time in milliseconds. Codex asks its person once whether to trust a hook. Claude Code and
-  Cursor's command line have a `/sandbox` of their own.
+- Gemini CLI, Qwen Code and Auggie count time in milliseconds. Codex asks its person once whether to trust a
+  hook. Claude Code, Cursor's command line and Copilot CLI have a `/sandbox` of their own.
+- opencode and pi load plugins: files of JavaScript in a directory. Ours asks the hook itself, and takes all
+  that is no answer for a no.
+- Droid has events at the top of its file of hooks, and reads those in its settings only where there is no
+  such file.
 """
 
+import json
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
+from pinfold.integrations.install.jsonc import parse
 from pinfold.isolated import isolated_python, packages_apart
 from pinfold.model.errors import PinfoldError
 from pinfold.model.escape_text import quoted
@@ -34,6 +41,15 @@ GEMINI_TOOLS = (
     "run_shell_command|write_file|replace|read_file|read_many_files|list_directory|glob|search_file_content"
     "|grep_search|web_fetch|mcp_.*"
 )
+DROID_TOOLS = "^(Execute|Create|Edit|MultiEdit|ApplyPatch|Read|LS|Grep|Glob|FetchUrl|mcp__.*)$"
+AUGGIE_TOOLS = (
+    "^(launch-process|save-file|str-replace-editor|remove-files|apply_patch|view|grep-search|web-fetch"
+    "|open-browser|mcp.*)$"
+)
+QWEN_TOOLS = (
+    "^(run_shell_command|monitor|write_file|edit|notebook_edit|read_file|read_many_files|list_directory|glob"
+    "|grep_search|web_fetch|lsp|mcp__.*)$"
+)
 
 
 class HookEntry(NamedTuple):
@@ -43,15 +59,20 @@ class HookEntry(NamedTuple):
     value: Mapping[str, object]
 
 
+class SlashCommand(NamedTuple):
+    file: str
+    name: str
+    """What a person types for it."""
+
+
 class AgentSetup(NamedTuple):
     """What an agent is given."""
 
     file: str
     entries: tuple[HookEntry, ...]
-    command: str
-    """The file of the slash command."""
-    name: str
-    """What a person types for it."""
+    commands: tuple[SlashCommand, ...] = ()
+    text: str = ""
+    """The whole file, where it is a plugin."""
     members: Mapping[str, object] = {}
     """What a new file must have at its top besides the hooks."""
     notes: tuple[str, ...] = ()
@@ -91,7 +112,7 @@ def managed_target_of(agent: str) -> AgentSetup:
     if agent not in MANAGED:
         raise PinfoldError(f"{agent} has no place for an administrator's hooks; install it for each user")
     usual = _TARGETS[agent]("/", {})
-    return usual._replace(file=MANAGED[agent], command="", name="", notes=())
+    return usual._replace(file=MANAGED[agent], commands=(), notes=())
 
 
 def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
@@ -107,8 +128,7 @@ def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
     return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
-        os.path.join(place, "commands", "pinfold.md"),
-        "/pinfold",
+        _commands(os.path.join(place, "commands"), names=("pinfold",)),
         notes=("a hook that is late blocks from Claude Code 2.1.295 on; before that it lets the call pass",),
     )
 
@@ -125,8 +145,7 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
     return AgentSetup(
         os.path.join(place, "hooks.json"),
         entries,
-        os.path.join(place, "prompts", "sandbox.md"),
-        "/prompts:sandbox",
+        _commands(os.path.join(place, "prompts"), typed="/prompts:"),
         notes=(
             "Codex asks you once to trust the hooks: say yes, or nothing runs in the sandbox",
             "Pinfold's sandbox does not start inside Codex's: start it with `codex -s danger-full-access`",
@@ -147,8 +166,7 @@ def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
     return AgentSetup(
         os.path.join(place, "settings.json"),
         entries,
-        os.path.join(place, "commands", "sandbox.toml"),
-        "/sandbox",
+        _commands(os.path.join(place, "commands"), ".toml"),
         notes=("Gemini CLI has no switch that makes a late hook a no",),
     )
 
@@ -163,8 +181,7 @@ def _cursor(home: str, _: Mapping[str, str]) -> AgentSetup:
             *(HookEntry(("hooks", event), hook) for event in events),
             HookEntry(("hooks", "sessionStart"), {"command": first_line("cursor"), "timeout": SECONDS}),
         ),
-        os.path.join(place, "commands", "pinfold.md"),
-        "/pinfold",
+        _commands(os.path.join(place, "commands"), names=("pinfold",)),
         members={"version": 1},
         notes=("cloud agents load only a project's hooks, so Pinfold does not protect them",),
     )
@@ -179,10 +196,99 @@ def _vscode(home: str, environ: Mapping[str, str]) -> AgentSetup:
             HookEntry(("hooks", "PreToolUse"), hook),
             HookEntry(("hooks", "SessionStart"), _first_hook("vscode")),
         ),
-        os.path.join(config, "Code", "User", "prompts", "sandbox.prompt.md"),
-        "/sandbox",
-        notes=("VS Code has no switch that makes a late hook a no",),
+        _commands(os.path.join(config, "Code", "User", "prompts"), ".prompt.md"),
+        notes=(
+            "Copilot CLI reads these hooks too",
+            "VS Code and Copilot CLI have no switch that makes a late hook a no",
+        ),
     )
+
+
+def _opencode(home: str, environ: Mapping[str, str]) -> AgentSetup:
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    place = os.path.join(config, "opencode")
+    return AgentSetup(
+        os.path.join(place, "plugins", "pinfold.js"),
+        (),
+        _commands(os.path.join(place, "commands")),
+        text=_plugin("opencode"),
+    )
+
+
+def _pi(home: str, environ: Mapping[str, str]) -> AgentSetup:
+    place = environ.get("PI_CODING_AGENT_DIR") or os.path.join(home, ".pi", "agent")
+    return AgentSetup(
+        os.path.join(place, "extensions", "pinfold.js"),
+        (),
+        _commands(os.path.join(place, "prompts")),
+        text=_plugin("pi"),
+    )
+
+
+def _droid(home: str, environ: Mapping[str, str]) -> AgentSetup:
+    place = os.path.join(environ.get("FACTORY_HOME_OVERRIDE") or home, ".factory")
+    first = {"hooks": [_first_hook("droid")]}
+    entries = (
+        HookEntry(("PreToolUse",), {"matcher": DROID_TOOLS, "hooks": [_hook("droid")]}),
+        HookEntry(("SessionStart",), first),
+        HookEntry(("SessionEnd",), first),
+    )
+    return AgentSetup(
+        os.path.join(place, "hooks.json"),
+        entries,
+        _commands(os.path.join(place, "commands")),
+        notes=("Droid has no switch that makes a late hook a no",),
+    )
+
+
+def _auggie(home: str, _: Mapping[str, str]) -> AgentSetup:
+    place = os.path.join(home, ".augment")
+    return AgentSetup(
+        os.path.join(place, "settings.json"),
+        _in_milliseconds("auggie", AUGGIE_TOOLS),
+        _commands(os.path.join(place, "commands")),
+        notes=("Auggie has no switch that makes a late hook a no",),
+    )
+
+
+def _qwen(home: str, environ: Mapping[str, str]) -> AgentSetup:
+    place = environ.get("QWEN_HOME") or os.path.join(home, ".qwen")
+    return AgentSetup(
+        os.path.join(place, "settings.json"),
+        _in_milliseconds("qwen", QWEN_TOOLS),
+        _commands(os.path.join(place, "commands")),
+        notes=(
+            "Qwen Code lets no hook change a command: commands are judged, and none runs in the sandbox",
+            "Qwen Code has no switch that makes a late hook a no",
+        ),
+    )
+
+
+def _in_milliseconds(agent: str, tools: str) -> tuple[HookEntry, ...]:
+    time = {"timeout": SECONDS * 1000}
+    first = {"hooks": [_first_hook(agent) | time]}
+    return (
+        HookEntry(("hooks", "PreToolUse"), {"matcher": tools, "hooks": [_hook(agent) | time]}),
+        HookEntry(("hooks", "SessionStart"), first),
+        HookEntry(("hooks", "SessionEnd"), first),
+    )
+
+
+def _commands(
+    directory: str, ending: str = ".md", names: Sequence[str] = ("pinfold", "sandbox"), typed: str = "/"
+) -> tuple[SlashCommand, ...]:
+    """`/pinfold`, and `/sandbox` where the agent has none of its own."""
+    return tuple(SlashCommand(os.path.join(directory, name + ending), typed + name) for name in names)
+
+
+def _plugin(agent: str) -> str:
+    """The text of an agent's plugin: it starts our hook by these words."""
+    parts = []
+    for name in ("ask_hook", agent):
+        with open(os.path.join(os.path.dirname(__file__), f"{name}.js"), encoding="utf-8") as file:
+            parts.append(file.read())
+    words = json.dumps(hook_words(agent), ensure_ascii=False)
+    return "".join(parts).replace("const HOOK = []", f"const HOOK = {words}", 1)
 
 
 def _hook(agent: str) -> dict[str, object]:
@@ -200,7 +306,25 @@ _TARGETS = {
     "codex": _codex,
     "gemini": _gemini,
     "vscode": _vscode,
+    "opencode": _opencode,
+    "pi": _pi,
+    "droid": _droid,
+    "auggie": _auggie,
+    "qwen": _qwen,
 }
+PROGRAMS = {
+    "claude-code": ("claude",),
+    "cursor": ("cursor", "cursor-agent"),
+    "codex": ("codex",),
+    "gemini": ("gemini",),
+    "vscode": ("code", "copilot"),
+    "opencode": ("opencode",),
+    "pi": ("pi",),
+    "droid": ("droid",),
+    "auggie": ("auggie",),
+    "qwen": ("qwen",),
+}
+"""What each agent is started by."""
 
 
 MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
@@ -228,6 +352,19 @@ def first_line(agent: str) -> str:
 def is_ours(entry: object) -> bool:
     """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
     return any(lines_of(entry))
+
+
+def lines_in(text: str, file: str) -> Iterator[str]:
+    """The command lines in a file that start our hook."""
+    if MARK not in text:
+        return
+    if file.endswith(".json"):
+        yield from lines_of(parse(text, file).value)
+    elif found := re.search(r"^const HOOK = (\[.*\])$", text, re.MULTILINE):
+        try:
+            yield " ".join(quoted(str(word)) for word in json.loads(found[1]))
+        except ValueError:
+            yield found[1]
 
 
 def lines_of(entry: object) -> Iterator[str]:

@@ -8,22 +8,25 @@ have switches that turn hooks off.
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pinfold.diagnose.doctor import LayerReport, LayerState
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.install.agents import (
     MANAGED,
-    MARK,
+    PROGRAMS,
     AgentSetup,
+    lines_in,
     lines_of,
     managed_target_of,
     target_of,
 )
-from pinfold.integrations.install.jsonc import parse
 from pinfold.integrations.install.mcp_servers import servers_file, servers_in
 from pinfold.integrations.install.plan import text_of
 from pinfold.integrations.install.switches import trouble_of
+from pinfold.isolated import program_outside
 from pinfold.model.errors import PolicyError
+from pinfold.model.home import home_of
 from pinfold.settings.files import read_text
 
 
@@ -71,6 +74,51 @@ def probe_agent(agent: str, environ: Mapping[str, str], projects: Sequence[str])
     return LayerReport(name, state, trouble.message, trouble.fix, needed=trouble.is_off)
 
 
+class FoundAgent(NamedTuple):
+    """An agent on this machine, and what an install gives it."""
+
+    agent: str
+    found: tuple[str, ...]
+    """Its programs and its directory, as far as they are there."""
+    file: str
+    """Where the hooks go."""
+    commands: tuple[str, ...]
+    """The slash commands."""
+    notes: tuple[str, ...]
+    is_installed: bool
+    trouble: str
+    """Why the hooks that are there do not hold; empty if they do."""
+
+
+def found_agents(environ: Mapping[str, str], cwd: str) -> tuple[FoundAgent, ...]:
+    """Those whose program is on the PATH outside of the project, or whose directory is in the home."""
+    return tuple(_found_agents(environ, cwd))
+
+
+def _found_agents(environ: Mapping[str, str], cwd: str) -> Iterator[FoundAgent]:
+    for agent in AGENTS:
+        setup = target_of(agent, environ)
+        programs = (program_outside(program, environ, (cwd,)) for program in PROGRAMS[agent])
+        home = _own_directory(setup.file, home_of(environ))
+        found = (*filter(None, programs), *([home] if os.path.isdir(home) else ()))
+        if not found:
+            continue
+        report = probe_agent(agent, environ, (cwd,))
+        names = tuple(each.name for each in setup.commands)
+        trouble = report.detail if report and report.state is not LayerState.READY else ""
+        if trouble and report and report.fix:
+            trouble += f"; to fix it: {report.fix}"
+        yield FoundAgent(agent, found, setup.file, names, setup.notes, report is not None, trouble)
+
+
+def _own_directory(file: str, home: str) -> str:
+    """The agent's directory that a file of its settings lies in."""
+    directory = os.path.dirname(file)
+    while os.path.basename(directory) in ("hooks", "plugins", "extensions"):
+        directory = os.path.dirname(directory)
+    return directory if directory != home else file
+
+
 def hook_notices(environ: Mapping[str, str], projects: Sequence[str]) -> tuple[str, ...]:
     """What a person should know of the hooks, a line for each agent whose hooks are not in order."""
     return tuple(
@@ -86,9 +134,7 @@ def _managed(agent: str, lines: list[str]) -> Iterator[tuple[AgentSetup, list[st
 
 
 def _lines(file: str) -> list[str]:
-    """The command lines in a file that start our hook."""
-    text = read_text(file)
-    return list(lines_of(parse(text, file).value)) if text and MARK in text else []
+    return list(lines_in(read_text(file) or "", file))
 
 
 def _outdated(setup: AgentSetup, lines: list[str]) -> str:
@@ -96,6 +142,8 @@ def _outdated(setup: AgentSetup, lines: list[str]) -> str:
     if absent := next(filter(None, map(_absent, lines)), ""):
         return f"{absent} is not there any more"
     text = read_text(setup.file) or ""
+    if setup.text and text != setup.text:
+        return "an earlier pinfold wrote them"
     if not all(str(entry.value.get("matcher", "")) in text for entry in setup.entries):
         return "they do not name every tool that is judged by now"
     wanted = [line for entry in setup.entries for line in lines_of(entry.value)]

@@ -81,6 +81,16 @@ def servers_file(agent: str, environ: Mapping[str, str]) -> ServerList:
         "gemini": ServerList(
             os.path.join(environ.get("GEMINI_CLI_HOME") or home, ".gemini", "settings.json"), usual
         ),
+        # opencode writes its servers otherwise, and pi has none.
+        "opencode": ServerList(os.path.join(config, "opencode", "opencode.json"), ()),
+        "pi": ServerList(os.path.join(home, ".pi", "agent", "settings.json"), ()),
+        "droid": ServerList(
+            os.path.join(environ.get("FACTORY_HOME_OVERRIDE") or home, ".factory", "mcp.json"), usual
+        ),
+        "auggie": ServerList(os.path.join(home, ".augment", "settings.json"), usual),
+        "qwen": ServerList(
+            os.path.join(environ.get("QWEN_HOME") or os.path.join(home, ".qwen"), "settings.json"), usual
+        ),
         "vscode": ServerList(os.path.join(config, "Code", "User", "mcp.json"), (("servers",),)),
     }
     return lists[agent]
@@ -88,6 +98,8 @@ def servers_file(agent: str, environ: Mapping[str, str]) -> ServerList:
 
 def servers_in(text: str, found: ServerList) -> tuple[StdioServer, ...]:
     """Every server of the file that is started as a program, in its order."""
+    if not found.tables:
+        return ()
     whole = _value(text, found.file)
     return tuple(
         server

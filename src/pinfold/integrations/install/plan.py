@@ -13,6 +13,7 @@ from pinfold.integrations.install.agents import (
     REQUIREMENTS,
     AgentSetup,
     is_ours,
+    lines_in,
     managed_target_of,
     out_of_reach,
     target_of,
@@ -59,7 +60,7 @@ def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = (
     target, list_ = target_of(agent, environ), servers_file(agent, environ)
     notes = list(target.notes)
     known = {kept.path: kept for kept in kept_of(agent, environ)}
-    hooks, command = _with_hooks(target), _with_command(target, notes)
+    hooks, commands = _with_hooks(target), _with_commands(target, notes)
     is_same = list_.file == target.file
     try:
         before = hooks.after if is_same else text_of(list_.file)
@@ -71,8 +72,8 @@ def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = (
         before, servers, pieces = None, None, []
     if is_same and servers is not None:
         hooks = hooks._replace(after=servers)
-    found = [hooks, command]
-    kept = [_kept(change, known.get(change.path), list_) for change in found if change]
+    found = [hooks, *commands]
+    kept = [_kept(change, known.get(change.path), list_) for change in found]
     if is_same:
         kept = [replace(each, pieces=tuple(pieces)) if each.path == list_.file else each for each in kept]
     elif before is not None and servers is not None:
@@ -80,7 +81,7 @@ def plan_install(agent: str, environ: Mapping[str, str], wrap: Sequence[str] = (
         kept += [Kept(list_.file, None, "", (), tuple(pieces), is_whole=False)] if pieces else []
     elif list_.file in known:  # nothing is known of it now; what was kept still counts
         kept.append(known[list_.file])
-    changes = tuple(change for change in found if change and change.before != change.after)
+    changes = tuple(change for change in found if change.before != change.after)
     now = servers_in(servers, list_) if servers else ()
     notes += [f"MCP server `{each.name}` stays outside: {each.obstacle}" for each in now if each.obstacle]
     return InstallPlan(changes, tuple(kept), tuple(notes), servers=now)
@@ -165,6 +166,8 @@ def plan_uninstall(agent: str, environ: Mapping[str, str], *, managed: bool = Fa
             continue
         if kept and kept.is_whole and now == kept.after:
             after = kept.before
+        elif target.text and path == target.file:
+            after = None if any(lines_in(now, path)) else now
         elif path == list_.file or path.endswith(".json"):
             after = _without_ours(now, path, list_, kept)
         else:
@@ -202,6 +205,8 @@ def _with_pinned_feature(notes: list[str]) -> Change | None:
 
 def _with_hooks(target: AgentSetup) -> Change:
     before = read_text(target.file)
+    if target.text:
+        return Change(target.file, before, target.text)
     text = before or ""
     wanted = {(entry.path, _frozen(entry.value)) for entry in target.entries}
     if _ours(text, target.file) != wanted:
@@ -221,11 +226,14 @@ def _ours(text: str, file: str) -> set[tuple[tuple[str, ...], str]]:
 
 def _entries(whole: object) -> list[tuple[tuple[str, ...], object]]:
     """Every element of every list of hooks, with its path (the index last, as text)."""
-    hooks = whole.get("hooks") if isinstance(whole, dict) else None
-    events = hooks.items() if isinstance(hooks, dict) else ()
+    top = whole if isinstance(whole, dict) else {}
+    hooks = top.get("hooks")
+    events = (
+        [(("hooks", event), values) for event, values in hooks.items()] if isinstance(hooks, dict) else []
+    )
     return [
-        (("hooks", event, str(index)), value)
-        for event, values in events
+        ((*path, str(index)), value)
+        for path, values in (*events, *(((event,), values) for event, values in top.items()))
         if isinstance(values, list)
         for index, value in enumerate(values)
     ]
@@ -240,29 +248,32 @@ def _frozen(value: object) -> str:
 def _without_hooks(text: str, file: str) -> str:
     """The text without our entries, and without the lists that held nothing else."""
     while ours := [path for path, value in _entries(parse(text, file).value) if is_ours(value)]:
-        _, event, index = ours[-1]
-        whole = parse(text).value
-        if len(whole["hooks"][event]) > 1:
-            text = without(text, ("hooks", event, int(index)))
-        elif len(whole["hooks"]) > 1:
-            text = without(text, ("hooks", event))
+        *above, event, index = ours[-1]
+        table = parse(text).value
+        for name in above:
+            table = table[name]
+        if len(table[event]) > 1:
+            text = without(text, (*above, event, int(index)))
+        elif len(table) > 1 or not above:
+            text = without(text, (*above, event))
         else:
-            text = without(text, ("hooks",))
+            text = without(text, tuple(above))
     return text
 
 
-def _with_command(target: AgentSetup, notes: list[str]) -> Change | None:
-    """The slash command; where a person has one of that name, it is not ours to change."""
-    directory, name = os.path.split(target.command)
-    other = os.path.join(directory, "pinfold" + name[name.index(".") :])
-    for path in dict.fromkeys((target.command, other)):
-        text, before = slash_command(path), read_text(path)
+def _with_commands(target: AgentSetup, notes: list[str]) -> list[Change]:
+    """The slash commands; where a person has one of that name, it is not ours to change."""
+    found, names = list[Change](), list[str]()
+    for command in target.commands:
+        before = read_text(command.file)
         if before is None or "(pinfold)" in before:
-            said = target.name if path == target.command else "/pinfold"
-            notes.insert(0, f"type {said} there to see or change the sandbox")
-            return Change(path, before, text)
-    notes.append(f"{target.command} is yours, so there is no slash command")
-    return None
+            found.append(Change(command.file, before, slash_command(command.file)))
+            names.append(command.name)
+        else:
+            notes.append(f"{command.file} is yours, so {command.name} stays as it is")
+    if names:
+        notes.insert(0, f"type {' or '.join(names)} there to see or change the sandbox")
+    return found
 
 
 TEXT = """\
