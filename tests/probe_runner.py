@@ -1,13 +1,22 @@
 """Runs a probe in a child process, as root or as an ordinary user, in a workspace that user owns."""
 
+import atexit
+import functools
+import json
 import os
+import select
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +32,15 @@ FOR_EACH_USER = [
     pytest.mark.parametrize("user", USERS),
 ]
 """The marks of a module whose tests are all done by probes."""
+SECONDS = 240
+"""How long a probe may take."""
+VARIABLES = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "PYTHONPATH": f"{TOP}/src:{TOP}:{os.path.dirname(os.path.dirname(msgspec.__file__))}",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LANG": "C.UTF-8",
+}
+"""What a probe has in its environment besides HOME."""
 
 
 def interpreter(user: str) -> str:
@@ -68,37 +86,119 @@ def prefix_in(home: str) -> str:
     return scratch_prefix({"HOME": home})
 
 
-def run_at_home(user: str, probe: str, module: str) -> str:
-    """The same as `run_as`, in a house of its own."""
+def run_at_home(user: str, probe: str, module: str, fresh: bool = False) -> str:
+    """What the probe wrote, run in a house of its own. See `run_as`."""
     with house(user) as where:
-        return run_as(user, probe, where, module)
+        return run_as(user, probe, where, module, fresh)
 
 
-def run_as(user: str, probe: str, where: Path, module: str, patience: float = 90) -> str:
-    """What the probe wrote. Fails with that if it does not end well; exit 77 skips, for its last line."""
+def run_as(
+    user: str, probe: str, where: Path, module: str, fresh: bool = False, patience: float = SECONDS
+) -> str:
+    """What the probe wrote. Fails with that if it does not end well; exit 77 skips, for its last line.
+
+    `fresh`: in an interpreter of its own, not in a child of a `ProbeServer`.
+    """
     if user == "root" and os.geteuid():
         pytest.skip("only root can test as root")
+    variables = {**VARIABLES, "HOME": str(where / "home")}
+    run = run_fresh if fresh else run_forked
+    code, written = run(user, probe, module, str(where / "work"), variables, patience)
+    if code == 77:
+        pytest.skip(written.strip().rpartition("\n")[2])
+    assert code == 0, written
+    return written
+
+
+def identity(user: str) -> dict[str, Any]:
+    """The arguments of `Popen` that make a process the user's."""
     other = user == "ordinary" and not os.geteuid()
-    libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
+    return {"user": ORDINARY, "group": ORDINARY, "extra_groups": []} if other else {}
+
+
+def run_fresh(
+    user: str, probe: str, module: str, directory: str, variables: Mapping[str, str], patience: float
+) -> tuple[int, str]:
+    """Exit code and output of a probe in an interpreter of its own."""
     done = subprocess.run(
         [interpreter(user), "-W", "error", "-m", module, probe],
-        user=ORDINARY if other else None,
-        group=ORDINARY if other else None,
-        extra_groups=[] if other else None,
-        cwd=where / "work",
-        env={
-            "HOME": str(where / "home"),
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": f"{TOP}/src:{TOP}:{libraries}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "LANG": "C.UTF-8",
-        },
-        capture_output=True,
+        cwd=directory,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         timeout=patience,
+        **identity(user),
     )
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip().rpartition("\n")[2])
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.returncode, done.stdout
+
+
+def run_forked(
+    user: str, probe: str, module: str, directory: str, variables: Mapping[str, str], patience: float
+) -> tuple[int, str]:
+    """Exit code and output of a probe in a child of the user's server."""
+    server = server_of(user)
+    try:
+        return server.run([module, probe, directory, variables], patience)
+    except BaseException:
+        server.close()
+        server_of.cache_clear()
+        raise
+
+
+@functools.cache
+def server_of(user: str) -> "ProbeServer":
+    return ProbeServer(user)
+
+
+class ProbeServer:
+    """A Python of the user that forks a child for each probe: see `tests/probe_server.py`."""
+
+    def __init__(self, user: str) -> None:
+        self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ours.settimeout(SECONDS)
+        code = f"import socket, tests.probe_server as s; s.main(socket.socket(fileno={theirs.fileno()}))"
+        self.process = subprocess.Popen(
+            [interpreter(user), "-W", "error", "-c", code],
+            cwd="/",
+            env={**VARIABLES, "HOME": "/"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[theirs.fileno()],
+            **identity(user),
+        )
+        theirs.close()
+        atexit.register(self.close)
+
+    def run(self, request: list[object], patience: float) -> tuple[int, str]:
+        reader, writer = os.pipe()
+        with open(reader, "rb", buffering=0) as output:
+            try:
+                socket.send_fds(self.ours, [json.dumps(request).encode()], [writer])
+            finally:
+                os.close(writer)
+            pid = int(self.ours.recv(64))
+            try:
+                return self._finish(output, patience)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                raise
+
+    def _finish(self, output: FileIO, patience: float) -> tuple[int, str]:
+        written, end = b"", time.monotonic() + patience
+        while select.select([output], [], [], max(0.0, end - time.monotonic()))[0]:
+            if not (piece := output.read(65536)):
+                return int(self.ours.recv(64)), written.decode(errors="replace")
+            written += piece
+        raise AssertionError(
+            f"it took more than {patience} seconds and wrote: {written.decode(errors='replace')}"
+        )
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self.ours.close()
+        self.process.kill()
+        self.process.wait()

@@ -49,6 +49,6 @@ def test_group_of_a_user_to_whom_one_is_delegated(probe: str) -> None:
 
         def run() -> None:
             cgroups.add(group, os.getpid())
-            run_as("ordinary", probe, where, "tests.sandbox.probes.cgroups")
+            run_as("ordinary", probe, where, "tests.sandbox.probes.cgroups", fresh=True)
 
         in_child(run)

@@ -10,4 +10,4 @@ pytestmark = FOR_EACH_USER
 
 @pytest.mark.parametrize("name", RUNS)
 def test_shortage(name: str, user: str) -> None:
-    run_at_home(user, name, "tests.session.probes.shortages")
+    run_at_home(user, name, "tests.session.probes.shortages", fresh=True)

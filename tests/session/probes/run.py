@@ -960,7 +960,7 @@ def what_ended_with_its_session_can_be_asked_for_afterwards() -> None:
         output, end = [event async for event in followed.events()]
         assert output == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
         assert isinstance(end, pinfold.Exited) and end.cancelled
-        assert not [thread for thread in threading.enumerate() if thread.name == "pinfold-command"]
+        wait_until(lambda: all(thread.name != "pinfold-command" for thread in threading.enumerate()))
 
     asyncio.run(asyncio.wait_for(work(), 2 * PATIENCE))
 
