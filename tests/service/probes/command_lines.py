@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from pinfold.isolated import ENTRY, SOURCE, isolated_python, own_command
@@ -33,6 +34,7 @@ print("COLD", said and said[2].decode())
 """
 """A client that says so where the service does not run its command."""
 COLD = "COLD"
+KILLS = 6
 
 
 def words(*arguments: str, packages: list[str] | None = None) -> list[str]:
@@ -236,6 +238,33 @@ def a_command_line_whose_service_dies_is_not_run_again() -> None:
         assert typed.end() == 125 and b"may have partly completed" in typed.seen, typed
         assert typed.modes() == before
     assert Path("count").read_text() == "once\n"
+
+
+def whatever_is_killed_nothing_runs_twice_or_stays() -> None:
+    """The client or the service, at any moment from before the request to after the end. Then the next line
+    works."""
+    chance = Random(21)
+    for number in range(KILLS):
+        mark, file = f"PINFOLD_TEST_{number}", Path(f"ran{number}")
+        with service() as pid:
+            client = subprocess.Popen(
+                words("-c", f"echo $PINFOLD_PEN >> {file}; sleep 0.2; echo end"),
+                env=environ(**{mark: "1"}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
+            time.sleep(chance.random() * 0.6)  # any moment will do
+            is_client = chance.random() < 0.5
+            os.kill(client.pid if is_client else pid, signal.SIGKILL)
+            out, _ = client.communicate(timeout=PATIENCE)  # its reader does not wait for ever
+            ran = file.read_text() if file.exists() else ""
+            assert ran in ("", "1\n") and (COLD not in out or not ran), (number, out, ran)
+            wait_until(partial(is_gone, mark))
+    with service():
+        assert warm("-c", "echo x").out == "x\n"
 
 
 def without_a_service_a_command_line_runs_alone() -> None:
