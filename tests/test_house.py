@@ -55,11 +55,12 @@ MAY_IMPORT = {
         *("diagnose", "service", "integrations", "web"),
     },
 }
-# Who may start a process: the shell parser, hooks, agents' hooks and clients, the fence, the attacks
-# on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
+# Who may start a process: the shell parser, hooks, notifications, agents' hooks and clients, the fence, the
+# attacks on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
+    "approval/elsewhere.py",
     "integrations/hooks/hook_process.py",
     "service/command_client.py",
     "service/client.py",

@@ -304,3 +304,20 @@ def test_tables_are_drawn_without_rich_where_none_is_drawn(verb: str, tmp_path: 
         [sys.executable, "-c", code, verb], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert "rich" not in run.stdout.splitlines()[-1].split()
+
+
+def test_the_prompt_names_commands_that_do_change_restrictions(tmp_path: Path) -> None:
+    """Each is there, and those that need no sandbox change what the next prompt or check says."""
+    text = pinfold("prompt", home=tmp_path).stdout
+    named = set(re.findall(r"`pinfold ([a-z ]+)`", text))
+    assert named == {"status", "learn", "rules add", "exclude add", "settings show"}, named
+    for verb in named:
+        assert pinfold(*verb.split(), "--help", home=tmp_path).returncode == 0, verb
+    settings = tmp_path / ".config/pinfold/settings.toml"
+    assert pinfold("rules", "add", "deny", "make x", home=tmp_path).returncode == 0
+    assert pinfold("check", "make x", home=tmp_path).returncode == 11
+    assert pinfold("exclude", "add", "make y", home=tmp_path).returncode == 0
+    assert "these commands run outside the sandbox: `'make y'`" in pinfold("prompt", home=tmp_path).stdout
+    assert (
+        str(settings) in pinfold("settings", "show", home=tmp_path, COLUMNS="200").stdout or settings.exists()
+    )

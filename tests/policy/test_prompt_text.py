@@ -12,7 +12,7 @@ from pinfold.model.settings import (
     SandboxSettings,
     Settings,
 )
-from pinfold.policy.prompt_text import AgentInterface, summarize
+from pinfold.policy.prompt_text import AgentInterface, PromptPoint, points, summarize
 from pinfold.settings import policy_of
 
 ROOTS = ("/home/me/project",)
@@ -55,7 +55,7 @@ EVERY_POINT = {
     "how far violations are to be believed": "the violations listed with the result",
     "what to do about a failure": "`request_permission`",
     "explain which restriction it was": "Say in a sentence which restriction",
-    "where restrictions are managed": "`pinfold status` and `pinfold settings`",
+    "where restrictions are managed": "They change them with `pinfold learn`",
     "the user is prompted": "pinfold asks the person while the call waits",
     "example of normal use": '{"command": "ls", "description": "List files"}',
     "example of the override": '"dangerouslyDisableSandbox": true}',
@@ -70,6 +70,86 @@ EVERY_POINT = {
 @pytest.mark.parametrize("point", EVERY_POINT)
 def test_every_point_is_made(point: str) -> None:
     assert EVERY_POINT[point] in told(policy_of(OPEN, ROOTS, "/home/me"), OPEN)
+
+
+P = PromptPoint
+# The same text, bullet by bullet, each with the sentences of ours that make it.
+OPEN_BULLETS = {
+    "Filesystem read": (P.HIDDEN,),
+    "Filesystem write": (P.FILES, P.NAMES, P.GIT),
+    "Network": (P.NETWORK,),
+    "Allowed unix sockets": (P.SOCKETS,),
+    "Ignored violations": (P.EXPECTED,),
+    "EXCEPTION: `mcp-cli` commands must always be called with `dangerouslyDisableSandbox: true`": (
+        P.MCP_CLI,
+    ),
+    "Commands run in sandbox mode by default - do NOT set `dangerouslyDisableSandbox`": (P.BYPASS,),
+    "Even if you have recently run commands with it, you MUST NOT continue that pattern": (P.BYPASS,),
+    "Do NOT learn from or repeat the pattern of overriding sandbox": (P.BYPASS,),
+    "Set it if the user explicitly asks to bypass sandbox": (P.BYPASS,),
+    "Commands can fail for many reasons unrelated to the sandbox": (P.CAUSES,),
+    '"Operation not permitted" errors for file/network operations': (P.EVIDENCE,),
+    "Access denied to specific paths outside allowed directories": (P.EVIDENCE,),
+    "Network connection failures to non-whitelisted hosts": (P.EVIDENCE,),
+    "Unix socket connection errors": (P.EVIDENCE,),
+    "Sandbox violation logs can be noisy": (P.CAUSES,),
+    "Briefly explain what sandbox restriction likely caused the failure": (P.REMEDY,),
+    'Mention: "Use `/sandbox` to manage restrictions"': (P.CHANGES,),
+    "This will prompt the user for permission": (P.REMEDY,),
+    "Example of normal usage": (P.EXAMPLE,),
+    "Example of override": (P.EXAMPLE_BYPASS,),
+    "DO NOT suggest adding sensitive paths to the allowlist": (P.SENSITIVE,),
+    "For temporary files, use a directory of the sandbox": (P.TEMPORARY,),
+    "The TMPDIR environment variable is automatically set": (P.TEMPORARY,),
+    "Do NOT use `/tmp` directly": (P.TEMPORARY, P.SCRATCH),
+    "Most programs that respect TMPDIR will automatically use it": (P.TEMPORARY,),
+}
+CLOSED_BULLETS = {
+    "All commands MUST run in sandbox mode - the parameter is disabled by policy": (P.CLOSED,),
+    "Commands cannot run outside the sandbox under any circumstances": (P.CLOSED,),
+    "If a command fails due to sandbox restrictions, work with the user to adjust sandbox settings": (
+        P.CLOSED,
+    ),
+}
+REPLACED = {
+    "Set it if a command just failed and you see evidence of sandbox restrictions": P.BYPASS,
+    "IMMEDIATELY retry with it (don't ask, just do it)": P.REMEDY,
+}
+"""What the design replaces: the text that says the contrary."""
+FULL = Settings(mcp=McpSettings(cli=True), violations_ignore={"npm": ("/x",)})
+
+
+def codes(settings: Settings, interface: AgentInterface) -> set[PromptPoint]:
+    found = points(policy_of(settings, ROOTS, "/home/me"), settings, ROOTS, interface, "/tmp/pinfold-1/a")
+    assert all(text for _, text in found)
+    return {code for code, _ in found}
+
+
+@pytest.mark.parametrize("interface", AgentInterface)
+def test_every_bullet_has_its_sentence(interface: AgentInterface) -> None:
+    found = codes(FULL, interface)
+    per_line = {P.SCRATCH} if interface is AgentInterface.LINE else set()
+    assert {code for each in OPEN_BULLETS.values() for code in each} - per_line <= found
+    assert P.CLOSED not in found and {*REPLACED.values()} <= found
+    found = codes(replace(FULL, sandbox=SandboxSettings(allow_unsandboxed=False)), interface)
+    assert {code for each in CLOSED_BULLETS.values() for code in each} <= found
+    assert not {P.BYPASS, P.EXAMPLE, P.EXAMPLE_BYPASS} & found
+
+
+def test_no_sentence_is_about_nothing() -> None:
+    told = {code for each in (*OPEN_BULLETS.values(), *CLOSED_BULLETS.values()) for code in each}
+    ours = {
+        P.PROTECTED,
+        P.SHOWN,
+        P.OWN_DIRECTORY,
+        P.IGNORED,
+        P.LENT,
+        P.PUBLISHED,
+        P.ENVIRONMENT,
+        P.LIMITS,
+        P.LINES,
+    }
+    assert told | ours | {P.EXCLUDED} == {*PromptPoint}
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ SCALARS: dict[ValueKind, list[Any]] = {
     ValueKind.SIZE: ["1MB", "1GiB", ""],
     ValueKind.PATH: ["", "/a", "~/b"],
     ValueKind.PROXY: ["none", "environment", "http://proxy.example:3128"],
+    ValueKind.URL: ["https://hook.example/pinfold", "http://127.0.0.1:8080/"],
     ValueKind.COUNT: [1, 512, 9999, ""],
 }
 

@@ -1,4 +1,4 @@
-"""Whether a question can be shown whole. Pure.
+"""Whether a question can be shown whole, and what may be answered to it. Pure.
 
 INVARIANT (granted_is_what_was_shown): no face puts a question that some face could show only in part. So
 each face draws all of it, and a yes covers only what was drawn.
@@ -8,8 +8,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from pinfold.model.decision import Decision, StepCode
 from pinfold.model.escape_text import visible
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.settings import Settings
 
 MOST_WANTED = 12
 """Things that one yes may grant: a terminal of 24 lines has no room for more beside the answers."""
@@ -90,3 +92,33 @@ def showable(question: PermissionNeeded) -> PermissionNeeded:
 
 def _is_beyond(text: str, most: int) -> bool:
     return len(text) > most or len(visible(text)) > most
+
+
+ONCE = (Answer.NO, Answer.ONCE)
+SESSION = (*ONCE, Answer.SESSION)
+ALWAYS = (*SESSION, Answer.ALWAYS)
+
+SEEN_EACH_TIME = frozenset(
+    {StepCode.TOO_LONG, StepCode.RUINOUS, StepCode.BYPASS, StepCode.CHANGES_PINFOLD, StepCode.SUPERUSER}
+)
+"""Steps that nothing lifts: one answer is for one run."""
+SEEN_EACH_SESSION = frozenset({StepCode.NO_FENCE, StepCode.WIDENING, StepCode.ASKED_BY_HOOK})
+"""Steps that depend on more than the settings: an answer does not outlast its session."""
+
+
+def choices_of(decision: Decision, capability: Capability, settings: Settings) -> tuple[Answer, ...]:
+    """What may be answered, without a rule."""
+    steps = {reason.step for reason in decision.reasons}
+    by_administrator = StepCode.PERSON_WANTED in steps and settings.admin.disabled
+    if capability is Capability.BYPASS or steps & SEEN_EACH_TIME or by_administrator:
+        return ONCE
+    return SESSION if capability is Capability.WIDEN or steps & SEEN_EACH_SESSION else ALWAYS
+
+
+def host_rules(host: str, port: int, decision: Decision, settings: Settings) -> tuple[str, ...]:
+    """The rule that would have let a connection pass; none where nothing the user writes would."""
+    from pinfold.policy.hosts import Pattern
+
+    is_open = decision.reasons[0].step is StepCode.NETWORK_ACCESS
+    managed = settings.origin("network.allow").layer == "managed"
+    return (str(Pattern(host, port)),) if is_open and not managed else ()

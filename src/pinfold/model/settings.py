@@ -189,6 +189,9 @@ class AnswerSettings(Struct, frozen=True):
     wait: float | None = 120.0
     """Seconds that a person at the terminal or the page has for an answer; None is the longest that any
     approver gets."""
+    notify: bool = False
+    webhook: str = ""
+    """Empty for none."""
 
     @property
     def question_timeout(self) -> float:

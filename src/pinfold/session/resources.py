@@ -39,6 +39,7 @@ from pinfold.workspace.watcher import WorkspaceWatcher
 if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.approval.broker import Desk
+    from pinfold.approval.elsewhere import Surroundings
     from pinfold.approval.write_questions import Elevations
     from pinfold.files import FileTools
     from pinfold.session.files import SessionFiles
@@ -332,12 +333,27 @@ class Resources:
         with self._lock:
             if self._desk is None:
                 from pinfold.approval.broker import Desk
+                from pinfold.approval.elsewhere import with_person_elsewhere
                 from pinfold.approval.store import Store
 
                 footing = SessionBasis(self, self._settings_file)
                 store = Store(approvals_file(self.environ))
-                self._desk = Desk(self._approvers, footing, store, self._one_command)
+                approvers = with_person_elsewhere(self._approvers, self._surroundings())
+                self._desk = Desk(approvers, footing, store, self._one_command)
             return self._desk
+
+    def _surroundings(self) -> "Surroundings":
+        from pinfold.approval.elsewhere import Surroundings
+        from pinfold.session.serialize import question_as_plain
+        from pinfold.state.directory import webhook_secret
+
+        def writable() -> tuple[str, ...]:
+            return (*self.judge.roots, *self.judge.source.policy.additional_readwrite_paths)
+
+        secret = partial(webhook_secret, self.environ)
+        return Surroundings(
+            lambda: self.settings.approvals, self.environ, writable, question_as_plain, secret
+        )
 
     def is_under_way(self, run: str) -> bool:
         """Whether a run, by its row in the journal, has not ended yet."""
@@ -348,7 +364,7 @@ class Resources:
         """Whether there is an approver who could be asked."""
         from pinfold.approval import is_there
 
-        return any(map(is_there, self._approvers))
+        return any(map(is_there, self._approvers)) or bool(self.settings.approvals.webhook)
 
     def recalls_writes(self) -> bool:
         """Whether a person has said, for longer than a run, that something may be written."""

@@ -150,7 +150,12 @@ def build(
             ),
             timeout=values.number("hooks.timeout"),
         ),
-        approvals=AnswerSettings(keep=values.number("approvals.keep"), wait=values.number("approvals.wait")),
+        approvals=AnswerSettings(
+            keep=values.number("approvals.keep"),
+            wait=values.number("approvals.wait"),
+            notify=values.flag("approvals.notify"),
+            webhook=values.word("approvals.webhook"),
+        ),
         journal=JournalSettings(size=values.number("journal.size")),
         sessions=SessionSettings(idle=values.number("sessions.idle")),
         violations_ignore=dict(values.items("violations.ignore")),

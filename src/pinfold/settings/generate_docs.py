@@ -12,7 +12,7 @@ from typing import Any
 
 from pinfold.settings.defaults import LISTS
 from pinfold.settings.keys import DECISIONS, RULE_KEYS, SECTIONS, Direction, Key, ValueKind, WrittenBy
-from pinfold.settings.values import LARGEST, PROXY, PROXY_WORDS, SOMEBODYS, VARIABLE
+from pinfold.settings.values import LARGEST, PROXY, PROXY_WORDS, SOMEBODYS, VARIABLE, WEBHOOK
 
 _HEAD = """\
 # Settings
@@ -154,6 +154,7 @@ _KINDS: dict[ValueKind, dict[str, Any]] = {
     ValueKind.TEXTS: _list(_TEXT),
     ValueKind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
     ValueKind.PROXY: {"type": "string", "pattern": f"^({'|'.join(PROXY_WORDS)}|{PROXY})$"},
+    ValueKind.URL: {"type": "string", "pattern": f"^({WEBHOOK})?$"},
     ValueKind.PATHS: _list({"type": "string", "pattern": rf"^(?!{SOMEBODYS})(?!{VARIABLE}).*\S"}),
     ValueKind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
     ValueKind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),

@@ -26,6 +26,7 @@ class ValueKind(Enum):
     COUNT = "a number"
     PATH = "a path"
     PROXY = "a proxy"
+    URL = "an address"
     RULES = "a list of commands"
     TEXTS = "a list of strings"
     PATHS = "a list of paths"
@@ -67,6 +68,7 @@ SCALARS = frozenset(
         ValueKind.COUNT,
         ValueKind.PATH,
         ValueKind.PROXY,
+        ValueKind.URL,
     ]
 )
 TABLES = frozenset([ValueKind.TEXT_TABLE, ValueKind.LIST_TABLE])
@@ -201,6 +203,9 @@ TABLE: tuple[Key, ...] = (
 
     Key("approvals.keep", ValueKind.DURATION, _SMALLER, "30d", "How long an answer `always` holds, and how long an answer `session` can be resumed; empty for no limit."),
     Key("approvals.wait", ValueKind.DURATION, _SMALLER, "2m", "How long a question stays open on the terminal or the page; then the answer is no. At most 10 minutes."),
+
+    _switch("approvals.notify", _AND, False, "Show a desktop notification (`notify-send`) for each question that is put on the page, or would be.", WrittenBy.TRUSTED),
+    Key("approvals.webhook", ValueKind.URL, _SMALLER, "", "An `https://` address, or `http://` of this machine, that gets questions that no terminal and no page has answered, and answers them, both signed; empty for none.", (), WrittenBy.TRUSTED),
 
     Key("journal.size", ValueKind.SIZE, _SMALLER, "200MB", "The size at which the journal deletes its oldest rows, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts if it is smaller.", (), WrittenBy.TRUSTED),
 

@@ -36,6 +36,7 @@ SOMEBODYS = r"~[A-Za-z_][^/]*/"
 VARIABLE = rf"\$({_NAME}/|\{{{_NAME}\}}(/|$))"
 """How one begins that a variable is part of."""
 SOCKETS = "network.unix_sockets"
+WEBHOOK = r"(https://[A-Za-z0-9._-]+|http://(127\.0\.0\.1|localhost))(:[0-9]{1,5})?(/[!-~]*)?"
 PROXY_WORDS = ("none", "environment")
 PROXY = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?"
 _NUMERALS, _LETTERS = "0123456789.", "smhd"
@@ -249,6 +250,16 @@ def _proxy(key: Key, value: object) -> object:
     return text
 
 
+def _url(_: Key, value: object) -> object:
+    text = str(_text(value)) if value != "" else ""
+    if text and not re.fullmatch(WEBHOOK, text):
+        shown = visible(text[:60])
+        raise BadValue(
+            f"`{shown}` is no such address", "write `https://HOST/PATH`, or `http://127.0.0.1:PORT/PATH`"
+        )
+    return text
+
+
 _SCALAR_CHECKS: dict[ValueKind, Callable[[Key, object], object]] = {
     ValueKind.BOOL: _bool,
     ValueKind.WORD: _word,
@@ -257,6 +268,7 @@ _SCALAR_CHECKS: dict[ValueKind, Callable[[Key, object], object]] = {
     ValueKind.COUNT: _count,
     ValueKind.PATH: _path,
     ValueKind.PROXY: _proxy,
+    ValueKind.URL: _url,
 }
 _ENTRY_CHECKS: dict[ValueKind, Callable[[object, str], object]] = {
     ValueKind.RULES: _text,

@@ -32,6 +32,18 @@ def names_file(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "names.sqlite")
 
 
+def webhook_secret(environ: Mapping[str, str]) -> bytes:
+    """The secret by which questions and answers of the webhook are signed, made when it is first needed."""
+    path = os.path.join(state_directory(environ), "webhook.key")
+    if not os.path.exists(path):
+        write_private(path, os.urandom(32).hex().encode() + b"\n")
+    with open(path, "rb") as file:
+        status, secret = os.fstat(file.fileno()), file.read(1 << 12).strip()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077 or len(secret) < 32:
+        raise ValueError(f"{path} can be read by others, or is too short")
+    return secret
+
+
 def is_private(directory: str) -> bool:
     """Whether only this user can make names in a directory."""
     try:

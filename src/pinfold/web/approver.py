@@ -47,6 +47,8 @@ class WebApprover:
     """May be used from any thread, about several things at a time."""
 
     name = "the person at the page"
+    is_page = True
+    """A notification comes before it."""
 
     def __init__(
         self,

@@ -276,7 +276,7 @@ def test_a_directory_that_is_not_there_is_told_before_anything_is_run(
 ) -> None:
     said = answer(agent, command(agent, "ls", home, cwd=f"{home}/gone"), environ)
     assert opinion(agent, said)[0] == "deny"
-    assert f"there is no directory {home}/gone".encode() in said.stdout + said.stderr.encode()
+    assert f"the directory {home}/gone does not exist".encode() in said.stdout + said.stderr.encode()
 
 
 def test_a_model_is_promised_nothing_that_is_not_there(home: Path, environ: dict[str, str]) -> None:
@@ -292,7 +292,7 @@ def test_a_model_is_promised_nothing_that_is_not_there(home: Path, environ: dict
 def test_a_model_is_told_of_a_directory_that_is_not_there(home: Path, environ: dict[str, str]) -> None:
     payload = {"hook_event_name": "SessionStart", "cwd": f"{home}/gone", "source": "new"}
     said = answer("claude-code", json.dumps(payload).encode(), environ)
-    assert f"No command can be run here: there is no directory {home}/gone".encode() in said.stdout
+    assert f"No command can be run here: the directory {home}/gone does not exist".encode() in said.stdout
 
 
 @pytest.mark.parametrize("place", [".claude/settings.json", "project/.claude/settings.local.json"])

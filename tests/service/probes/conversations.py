@@ -713,6 +713,24 @@ def an_agent_without_dialogs_asks_on_the_page() -> None:
         assert done.code == 0 and "the policy in force has all of that" in done.err, done
 
 
+def no_command_reads_the_secret_of_the_webhook() -> None:
+    """The webhook answers for an agent without dialogs, and no command could."""
+    from tests.approval.test_elsewhere import receiver, signed
+
+    Path.home().joinpath("other").mkdir()
+    own = environ()
+    with service(), receiver(lambda given: signed(own, given[0]["nonce"], answer="session")) as (url, heard):
+        settings = Path.home() / ".config/pinfold/settings.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f'[approvals]\nwebhook = "{url}"\n')
+        done = turn("pinfold request --write ~/other", agent="codex")
+        assert done.code == 0 and "granted: write" in done.out and len(heard) == 1, done
+        file = Path.home() / ".local/state/pinfold/webhook.key"
+        secret = file.read_text().strip()
+        done = turn(f"cat {file}; ls {file.parent}; grep -r {secret[:8]} ~ /proc/*/environ", agent="codex")
+        assert secret[:8] not in done.out and "webhook.key" not in done.out, done
+
+
 def a_rule_that_asks_is_answered_in_the_dialog() -> None:
     settings = Path.home() / ".config/pinfold/settings.toml"
     settings.parent.mkdir(parents=True)
