@@ -470,7 +470,9 @@ def a_line_outside_the_sandbox_is_judged(agent: str) -> None:
     """None runs unless the settings let a line run where there is no sandbox, and no deny rule matches it."""
     told = turn(agent, "touch made")
     assert "pinfold" in told and not Path("made").exists(), told
-    settings('[sandbox]\nif_unavailable = "run"\n[commands]\ndeny = ["touch denied"]\n')
+    settings(
+        '[sandbox]\nif_unavailable = "run"\n[commands]\nallow = ["touch made"]\ndeny = ["touch denied"]\n'
+    )
     turn(agent, "touch made")
     told = turn(agent, "touch denied")
     assert "touch denied" in told and Path("made").exists() and not Path("denied").exists(), told
