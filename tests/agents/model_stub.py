@@ -69,6 +69,8 @@ class Model:
         self.tools |= {str(tool.get("name")) for tool in tools}
         if path.endswith("GenerateContent"):
             return self._contents(asked)
+        if path.endswith("/chat-stream"):
+            return self._nodes(asked)
         if path.endswith("/chat/completions"):
             return self._completions(asked)
         return self._responses(asked) if path.endswith("/responses") else self._messages(asked)
@@ -186,6 +188,40 @@ class Model:
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         yield "", {**base, "choices": [end], "usage": usage}
 
+    def _nodes(self, asked: dict[str, Any]) -> Iterator[Event]:
+        """Auggie's own protocol, as its source has it: a node of type 1 is a result, one of type 5 a call."""
+        said = [node for each in asked.get("chat_history", ()) for node in each.get("request_nodes") or ()]
+        results = [node for node in (*said, *asked.get("nodes", ())) if node.get("type") == 1]
+        heard = [json.dumps(each["tool_result_node"]["content"]) for each in results]
+        step = self._next(heard) if asked.get("tool_definitions") else ()
+        calls: list[dict[str, Any]] = [
+            {
+                "id": number,
+                "type": 5,
+                "content": "",
+                "tool_use": {
+                    "tool_use_id": f"t{len(heard)}_{number}",
+                    "tool_name": each.tool,
+                    "input_json": json.dumps(each.given),
+                },
+            }
+            for number, each in enumerate(step, 1)
+        ]
+        more = {"unknown_blob_names": [], "checkpoint_not_found": False, "workspace_file_chunks": []}
+        nodes = calls or [{"id": 1, "type": 0, "content": "done"}]
+        yield "", {**more, "text": "" if calls else "done", "nodes": nodes, "stop_reason": 3 if calls else 1}
+
+
+MODELS = {
+    "default_model": "m",
+    "models": [{"name": "m", "suggested_prefix_char_count": 1, "suggested_suffix_char_count": 1}],
+    "languages": [],
+    "feature_flags": {"enable_hooks": True},
+    "user": {"id": "u", "email": "u@none"},
+    "user_tier": "professional",
+}
+"""What Auggie asks its server first. The server says whether it runs hooks."""
+
 
 def _line(name: str, data: dict[str, Any]) -> str:
     head, told = (f"event: {name}\n", {"type": name, **data}) if name else ("", data)
@@ -200,6 +236,13 @@ def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.partition("?")[0]
+            if path.endswith("/get-models"):
+                self._send(json.dumps(MODELS).encode(), "application/json")
+                return
+            if path.endswith("/chat-stream"):
+                nodes = model.answer(path, json.loads(body))
+                self._send("".join(f"{json.dumps(data)}\n" for _, data in nodes).encode(), "application/json")
+                return
             if not path.endswith(("/messages", "/responses", "/chat/completions", "GenerateContent")):
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return

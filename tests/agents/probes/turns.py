@@ -27,6 +27,7 @@ PROGRAMS = {
     "pi": "pi",
     "droid": "droid",
     "vscode": "copilot",  # which reads the same hooks
+    "auggie": "auggie",
     "qwen": "qwen",
 }
 TOOLS = {
@@ -37,11 +38,13 @@ TOOLS = {
     "pi": ("bash", "command"),
     "droid": ("Execute", "command"),
     "vscode": ("bash", "command"),
+    "auggie": ("launch-process", "command"),
     "qwen": ("run_shell_command", "command"),
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "opencode": {"description": "x"},
     "vscode": {"description": "x"},
+    "auggie": {"wait": True, "max_wait_seconds": 200, "cwd": "."},
     "qwen": {"is_background": False},
 }
 """Arguments that a tool wants besides the line."""
@@ -53,6 +56,7 @@ DIRECTORIES = {
     "pi": ".pi/agent",
     "droid": ".factory",
     "vscode": ".copilot",
+    "auggie": ".augment",
 }
 PATIENCE = 240
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -179,6 +183,10 @@ def started_by(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
             "COPILOT_OFFLINE": "true",
         }
         return ["-p", "go", "--allow-all-tools"], {**model, "COPILOT_PROVIDER_API_KEY": "none"}
+    if agent == "auggie":
+        known = {"accessToken": "none", "tenantURL": f"{address}/", "scopes": ["email"]}
+        words = ["--print", "--instruction", "go", "--allow-indexing", "--dont-save-session"]
+        return words, {"AUGMENT_SESSION_AUTH": json.dumps(known), "AUGMENT_DISABLE_AUTO_UPDATE": "1"}
     if agent == "qwen":
         model = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_MODEL": "m"}
         return ["-p", "go", "--yolo"], model
@@ -410,9 +418,13 @@ def memory_is_written(agent: str) -> None:
 
 
 def a_plan_reads_unasked(agent: str) -> None:
-    """Started without a terminal, it would take a question for a no."""
+    """Started without a terminal, it would take a question for a no.
+
+    Claude Code 2.1.328 wants more than a hook's yes there: its server's check, or a rule of the user's.
+    """
     Path("seen.txt").write_text("read unasked\n")
-    words = ["--permission-mode", "plan"]
+    rules = {"useAutoModeDuringPlan": False, "permissions": {"allow": ["Bash"]}}
+    words = ["--permission-mode", "plan", "--settings", json.dumps(rules)]
     assert "read unasked" in use(agent, "Bash", words=words, command="cat seen.txt | sort")
     use(agent, "Bash", words=words, command="touch made")
     assert not Path("made").exists()
@@ -430,8 +442,10 @@ def reads_and_edits_are_judged(agent: str) -> None:
         "pi": (("read", "path"), ("write", "content")),
         "droid": (("Read", "file_path"), ("Create", "content")),
         "vscode": (("view", "path"), ("create", "file_text")),
+        "auggie": (("view", "path"), ("save-file", "file_content")),
     }[agent]
-    told = use(agent, read, **{where: str(secret)})
+    more: dict[str, Any] = {"type": "file"} if agent == "auggie" else {}
+    told = use(agent, read, **{where: str(secret)}, **more)
     assert "pinfold" in told and "PRIVATE" not in told, told
     told = use(agent, write, **{where: f"{os.getcwd()}/.vscode/tasks.json", text: "{}"})
     assert "pinfold" in told and not Path(".vscode").exists(), told
@@ -470,7 +484,9 @@ def a_line_outside_the_sandbox_is_judged(agent: str) -> None:
     """None runs unless the settings let a line run where there is no sandbox, and no deny rule matches it."""
     told = turn(agent, "touch made")
     assert "pinfold" in told and not Path("made").exists(), told
-    settings('[sandbox]\nif_unavailable = "run"\n[commands]\ndeny = ["touch denied"]\n')
+    settings(
+        '[sandbox]\nif_unavailable = "run"\n[commands]\nallow = ["touch made"]\ndeny = ["touch denied"]\n'
+    )
     turn(agent, "touch made")
     told = turn(agent, "touch denied")
     assert "touch denied" in told and Path("made").exists() and not Path("denied").exists(), told
@@ -500,6 +516,7 @@ OF = {
     "pi": ("reads_and_edits_are_judged",),
     "droid": ("reads_and_edits_are_judged",),
     "vscode": ("reads_and_edits_are_judged",),
+    "auggie": ("reads_and_edits_are_judged",),
     "qwen": (
         "a_hook_that_cannot_start_is_a_no",
         "what_is_denied_is_not_run",

@@ -204,3 +204,19 @@ def test_an_ordinary_user_is_shown_the_administrators_place(tmp_path: Path) -> N
     if os.geteuid():
         refused = pinfold("install", "--managed", "codex", home=tmp_path)
         assert "sudo pinfold install --managed codex" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "key"),
+    [("droid", ".factory/hooks.json", "hooksDisabled"), ("qwen", ".qwen/settings.json", "disableAllHooks")],
+)
+def test_one_key_in_a_file(agent: str, name: str, key: str, tmp_path: Path) -> None:
+    world = World(tmp_path, agent)
+    assert world.found().state == "ready"
+    for path in (world.home / name, world.project / name):
+        before = path.read_text() if path.exists() else "{}"
+        world.add(path, **{key: True})
+        found = world.found()
+        assert found.state == "not" and found.needed and f"`{key}` in {path}" in found.detail
+        world.put(path, before)
+        assert world.found().state == "ready"

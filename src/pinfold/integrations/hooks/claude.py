@@ -15,8 +15,8 @@ Facts about the others, tried where no source is named:
   it answers. pi's plugin puts a question in its dialog; opencode has none that a plugin could open.
 - Droid (0.215): events stand at the top of `~/.factory/hooks.json`. It lays `updatedInput` over the input,
   but only beside an allow: beside an ask the line would run as it was. So the run itself asks.
-- Auggie (0.36; its source): `updatedInput` takes the place of the input; an ask is a yes. It names what it
-  works in by `workspace_roots`, and no directory.
+- Auggie (0.36): `updatedInput` takes the place of the input; an ask is a yes (its source). It names what it
+  works in by `workspace_roots`, and no directory. Its server switches hooks on, by a feature flag.
 - Qwen Code (0.24): it knows no `updatedInput`. Its commands are judged as ones without a sandbox.
 """
 

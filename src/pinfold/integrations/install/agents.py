@@ -44,7 +44,7 @@ GEMINI_TOOLS = (
 DROID_TOOLS = "^(Execute|Create|Edit|MultiEdit|ApplyPatch|Read|LS|Grep|Glob|FetchUrl|mcp__.*)$"
 AUGGIE_TOOLS = (
     "^(launch-process|save-file|str-replace-editor|remove-files|apply_patch|view|grep-search|web-fetch"
-    "|open-browser|mcp.*)$"
+    "|open-browser)$"
 )
 QWEN_TOOLS = (
     "^(run_shell_command|monitor|write_file|edit|notebook_edit|read_file|read_many_files|list_directory|glob"
@@ -247,7 +247,10 @@ def _auggie(home: str, _: Mapping[str, str]) -> AgentSetup:
         os.path.join(place, "settings.json"),
         _in_milliseconds("auggie", AUGGIE_TOOLS),
         _commands(os.path.join(place, "commands")),
-        notes=("Auggie has no switch that makes a late hook a no",),
+        notes=(
+            "Auggie runs hooks only where its server lets it: type /hooks there to see whether it does",
+            "Auggie has no switch that makes a late hook a no",
+        ),
     )
 
 

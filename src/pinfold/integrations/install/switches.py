@@ -9,12 +9,14 @@ Facts:
   in `hooks.state` of the user's own configuration, under the file, the event and the hook's place in it.
 - Gemini CLI (0.61): `hooksConfig.enabled` switches all off, `hooksConfig.disabled` those of a name. In a
   folder that is not trusted no hook runs.
+- Droid (0.215; its source): `hooksDisabled` in a file of hooks. Qwen Code (its hooks page):
+  `disableAllHooks`.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -204,7 +206,25 @@ def _gemini_trusts(project: str, user: str, files: Sequence[str], environ: Mappi
     return trusted
 
 
-_OF = {"claude-code": _claude, "codex": _codex, "gemini": _gemini}
+def _key(agent: str, directory: str, name: str, key: str) -> Callable[..., Iterator[HookTrouble]]:
+    """Of an agent that has one key for it, in a project's file or the user's."""
+
+    def trouble(environ: Mapping[str, str], projects: Sequence[str], _: bool) -> Iterator[HookTrouble]:
+        files = [os.path.join(project, directory, name) for project in projects]
+        for path in (*files, os.path.join(os.path.dirname(target_of(agent, environ).file), name)):
+            if _json(path).get(key) is True:
+                yield _switched_off(key, path)
+
+    return trouble
+
+
+_OF = {
+    "claude-code": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "droid": _key("droid", ".factory", "hooks.json", "hooksDisabled"),
+    "qwen": _key("qwen", ".qwen", "settings.json", "disableAllHooks"),
+}
 
 
 def _switched_off(key: str, path: str) -> HookTrouble:
