@@ -19,6 +19,7 @@ import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic
 
 from msgspec import DecodeError, Struct, json
@@ -54,6 +55,7 @@ ROUND = 20.0
 """Seconds between looks for idle conversations."""
 MOST = 256
 """Conversations that are held at a time; beyond that the one that has been idle for longest ends."""
+STRIPES = 64
 MOST_LINES = 64
 """Lines of a conversation of which it is known what they were denied."""
 EDITORS = frozenset(["cursor", "vscode"])
@@ -299,7 +301,9 @@ class Conversations:
         self._environ = dict(environ)
         sweep_scratch(environ)
         self._lock = threading.Lock()
-        self._opening: dict[tuple[str, str], threading.Lock] = {}
+        self._changing = [threading.Lock() for _ in range(STRIPES)]
+        """One is held while a conversation is opened or ended: one that ends leaves nothing for the next one
+        of its name to find, and takes nothing of that one with it."""
         self._held: dict[tuple[str, str], Conversation] = {}
         self._wake, self._told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         threading.Thread(target=self._watch, name="pinfold-conversations", daemon=True).start()
@@ -364,15 +368,14 @@ class Conversations:
         """The conversation, opened or resumed if it is not held, with these projects in it. `pid` is a
         process that the agent has started. A new session is made with the `options`."""
         key = agent, id
-        with self._lock:
-            opening = self._opening.setdefault(key, threading.Lock())
-        with opening:
+        is_new = False
+        with self._changing_of(key):
             found = self.find(agent, id)
             if found is None or found.session.is_closed:
                 found = self._opened(agent, id, roots, environ, options)
                 with self._lock:
                     self._held[key] = found
-                self._make_room()
+                is_new = True
             found.used = monotonic()
             if agent != NAMED:
                 scratch_directory(agent, id, self._environ)  # a person may have emptied /tmp
@@ -380,18 +383,25 @@ class Conversations:
                 found.session.add_project(root)
             if found.follow(agent_above(pid)):
                 os.write(self._told, b"w")  # the watcher polls it from now on
+        if is_new:
+            self._make_room()
         return found
 
-    def end(self, agent: str, id: str) -> None:
-        """Ends a conversation, with all that runs in it."""
-        with self._lock:
-            found = self._held.pop((agent, id), None)
-            self._opening.pop((agent, id), None)
-        if found is not None:
-            found.close()
-        remove_scratch(agent, id, self._environ)
-        with suppress(OSError):
-            os.unlink(self._record(agent, id))
+    def _changing_of(self, key: tuple[str, str]) -> threading.Lock:
+        return self._changing[hash(key) % STRIPES]
+
+    def end(self, agent: str, id: str, still: Callable[[], bool] = lambda: True) -> None:
+        """Ends a conversation, with all that runs in it, if it is `still` to be ended."""
+        with self._changing_of((agent, id)):
+            if not still():
+                return
+            with self._lock:
+                found = self._held.pop((agent, id), None)
+            if found is not None:
+                found.close()
+            remove_scratch(agent, id, self._environ)
+            with suppress(OSError):
+                os.unlink(self._record(agent, id))
 
     def close(self) -> None:
         for key in list(self._held):
@@ -446,8 +456,14 @@ class Conversations:
                 os.read(self._wake, 1 << 12)
             for key, each in held:
                 with suppress(PinfoldError):  # settings that cannot be read; the next round tries again
-                    if each.drop_agents(ready) or each.is_late():
-                        self.end(*key)
+                    if each.drop_agents(ready):
+                        self.end(*key, partial(self._is_left, key, each))
+                    elif each.is_late():
+                        self.end(*key, each.is_late)
+
+    def _is_left(self, key: tuple[str, str], each: Conversation) -> bool:
+        """Whether it is held, and no process of an agent has come to it."""
+        return self.find(*key) is each and not each.agents
 
 
 def resumable(environ: Environ) -> list[KnownSession]:

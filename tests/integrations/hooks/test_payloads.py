@@ -35,7 +35,7 @@ DOCUMENTED = {
     },
     "decision": {"behavior", "message"},
     "cursor": {"permission", "user_message", "agent_message", "updated_input", "additional_context"},
-    "gemini": {"decision", "reason", "hookSpecificOutput"},
+    "gemini": {"decision", "reason", "systemMessage", "hookSpecificOutput"},
     "claude": {"hookSpecificOutput"},
 }
 
@@ -64,6 +64,8 @@ def opinion(agent: str, reply: HookReply) -> tuple[str, dict[str, Any] | None]:
         return said.get("permission", "none"), said.get("updated_input")
     if agent == "gemini":
         assert set(said) <= DOCUMENTED["gemini"]
+        if said.get("decision") == "ask":
+            assert said["systemMessage"] == said["reason"]  # its dialog shows this
         return said.get("decision", "none"), said.get("hookSpecificOutput", {}).get("tool_input")
     assert set(said) <= DOCUMENTED["claude"]
     specific = said.get("hookSpecificOutput", {})

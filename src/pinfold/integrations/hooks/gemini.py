@@ -4,7 +4,7 @@ Facts (its hooks reference, and packages/core/src/scheduler): BeforeTool answers
 ask with a `reason`; `hookSpecificOutput.tool_input` takes the place of the model's arguments, though the
 reference says that it is laid over them: with `command` alone, `dir_path` is lost. Exit status 2
 blocks with standard error as the reason; any other failure is a warning, and the call goes on. The payload
-does not tell the approval mode.
+does not tell the approval mode. The dialog of an `ask` shows `systemMessage`, and not the `reason`.
 """
 
 from collections.abc import Mapping
@@ -68,6 +68,8 @@ def reply(call: HookCall, outcome: HookOutcome) -> HookReply:
     if call.event != BEFORE or outcome.opinion is Opinion.NONE:
         return HookReply(b"{}")
     said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}
+    if outcome.opinion is Opinion.ASK:
+        said["systemMessage"] = reason(outcome)
     if (given := input_of(call, outcome)) is not None:
         said["hookSpecificOutput"] = {"tool_input": given}
     return HookReply(json.encode(said))
