@@ -618,6 +618,7 @@ git bugreport|git bugreport -o ../x
 git bundle create|git bundle create ../x HEAD
 git merge-file|git merge-file ../x a b
 git mailsplit|git mailsplit -o../x y
+git index-pack|git index-pack /etc/x
 gh repo|gh repo clone x -- -c core.sshCommand=./x
 gh repo clone|gh repo clone x -- --upload-pack=./x
 gh repo fork|gh repo fork x --clone -- -u ./x
