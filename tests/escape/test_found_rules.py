@@ -243,6 +243,12 @@ python3 x.py|python3 /srv/app/x.py
 python3 x.py|python3 ../app/x.py
 python3 /srv/app/x.py|python3 x.py
 make deploy|make ./deploy
+bash deploy.sh|./deploy.sh
+bash deploy.sh|source ./deploy.sh
+python3 tools/x.py|./tools/x.py a
+node x.js|env ./x.js
+git checkout main|git switch main
+git checkout .|git restore .
 python manage.py flush|./manage.py flush
 python3 manage.py flush|django-admin flush
 php artisan migrate|./artisan migrate
@@ -307,6 +313,11 @@ git push|mongosh --eval 'execSync("git push")'
 python3 x.py|python3 /srv/app/x.py
 python3 x.py|python3 ../app/x.py
 python3 /srv/app/x.py|python3 x.py
+bash deploy.sh|./deploy.sh
+bash deploy.sh|source ./deploy.sh
+python3 tools/x.py|./tools/x.py a
+node x.js|env ./x.js
+python3 x.py|python3 tests/x.py
 rails db:drop|rake db:drop
 rake db:drop|rails db:drop
 mkfs|mkfs.ext4 x
@@ -385,10 +396,13 @@ systemctl stop nginx|service nginx status
 systemctl stop nginx|service apache stop
 systemctl stop|service --status-all
 make deploy|MAKEFLAGS=-j4 make test
-python3 x.py|python3 tests/x.py
+python3 x.py|python3 tests/y.py
 python3 x.py|python3 ./y.py
-python3 a/x.py|python3 x.py
+python3 a/x.py|python3 a/y.py
 make deploy|make ./build
+bash deploy.sh|./test.sh
+git checkout main|git switch dev
+git checkout main|git restore x
 python manage.py flush|./manage.py test
 redis-cli flushall|redis-cli get x
 mvn release:perform|mvn org.apache.maven.plugins:maven-release-plugin:prepare
