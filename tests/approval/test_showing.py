@@ -200,6 +200,19 @@ def test_so_many_things_at_once_are_refused_with_what_to_do(tmp_path: Path) -> N
         assert session.settings.network.allow == ("h1.example", "h2.example")
 
 
+@pytest.mark.parametrize(
+    "host", ["*", "*.com", "a.example, b.example", "https://a.example/x", "a\u202eb.example"]
+)
+def test_a_host_that_no_setting_could_allow_is_refused_with_the_reason(host: str, tmp_path: Path) -> None:
+    """It was said to be granted already, or asked about and then an error."""
+    person = Person(Answer.SESSION)
+    with Session([tmp_path], settings={}, environ={"HOME": str(tmp_path)}, approvers=[person]) as session:
+        asked = ask_for_permission(session, {"hosts": ["h.example", host]})
+        assert not asked.is_granted and not person.asked
+        assert "cannot be allowed as a host" in asked.decision.reasons[0].message
+        assert session.settings.network.allow == ()
+
+
 def call(
     *requests: Any, cwd: Path, agent: str = "claude-code", event: str = "PreToolUse", trouble: str = ""
 ) -> HookCall:

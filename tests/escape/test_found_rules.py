@@ -236,6 +236,46 @@ npm install evil|npm install good evil
 git push|echo 'git push' > x; uv run x
 git push|sort -o x <<< 'git push'; sh x
 git push|uniq - x <<< 'git push'; sh x
+python3 x.py|python3 ./x.py
+python3 tools/x.py|python3 -u tools//y/../x.py
+bash deploy.sh|bash ./deploy.sh
+python3 x.py|python3 /srv/app/x.py
+python3 x.py|python3 ../app/x.py
+python3 /srv/app/x.py|python3 x.py
+make deploy|make ./deploy
+bash deploy.sh|./deploy.sh
+bash deploy.sh|source ./deploy.sh
+python3 tools/x.py|./tools/x.py a
+node x.js|env ./x.js
+git checkout main|git switch main
+git checkout .|git restore .
+python manage.py flush|./manage.py flush
+python3 manage.py flush|django-admin flush
+php artisan migrate|./artisan migrate
+redis-cli flushall|redis-cli -n 1 FLUSHALL
+redis-cli FLUSHALL|redis-cli flushall
+rails db:drop|rake db:drop
+rake db:drop|rails db:drop
+mvn release:perform|mvn org.apache.maven.plugins:maven-release-plugin:3.0.0:perform
+mvn jetty:run|mvn org.eclipse.jetty:jetty-maven-plugin:run
+git push --force|git push --mirror
+git push --delete|git push --mirror origin
+chmod 777|chmod 1777 x
+pacman -S|pacman --sync x
+pacman -R|pacman --remove x
+hg update --clean|hg up -C x
+helm install|helm upgrade --install x y
+helm install|helm upgrade -i x y
+systemctl stop|systemctl disable --now x
+systemctl start nginx|systemctl enable --now nginx
+iptables -F|iptables --flush
+iptables -F|iptables-legacy -F
+mkfs|mkfs.ext4 x
+mkfs.ext4|mke2fs x
+apt remove|apt autoremove x
+apt upgrade|apt dist-upgrade
+apt-get dist-upgrade|apt full-upgrade
+lxc delete|lxc rm x
 """.strip().splitlines()
 
 ASKED = r"""
@@ -270,6 +310,18 @@ git push|echo 'execSync("git push")' > x.ts; bun x.ts
 git push|echo 'os.system("git push")' > conftest.py; pytest
 git push|echo 'command: git push' > compose.yml; docker compose up
 git push|mongosh --eval 'execSync("git push")'
+python3 x.py|python3 /srv/app/x.py
+python3 x.py|python3 ../app/x.py
+python3 /srv/app/x.py|python3 x.py
+bash deploy.sh|./deploy.sh
+bash deploy.sh|source ./deploy.sh
+python3 tools/x.py|./tools/x.py a
+node x.js|env ./x.js
+python3 x.py|python3 tests/x.py
+rails db:drop|rake db:drop
+rake db:drop|rails db:drop
+mkfs|mkfs.ext4 x
+apt-get dist-upgrade|apt full-upgrade
 """.strip().splitlines()
 
 NOT_MEANT = r"""
@@ -344,7 +396,29 @@ systemctl stop nginx|service nginx status
 systemctl stop nginx|service apache stop
 systemctl stop|service --status-all
 make deploy|MAKEFLAGS=-j4 make test
+python3 x.py|python3 tests/y.py
+python3 x.py|python3 ./y.py
+python3 a/x.py|python3 a/y.py
+make deploy|make ./build
+bash deploy.sh|./test.sh
+git checkout main|git switch dev
+git checkout main|git restore x
+python manage.py flush|./manage.py test
+redis-cli flushall|redis-cli get x
+mvn release:perform|mvn org.apache.maven.plugins:maven-release-plugin:prepare
+git push --force|git push --tags
+chmod 777|chmod 1755 x
+pacman -S|pacman --query
+helm install|helm upgrade x y
+systemctl stop|systemctl disable x
+iptables -F|iptables -L
+apt upgrade|apt list
+rake db:drop|rails test
 """.strip().splitlines()
+
+
+PATIENT = {"limits": {"answer": "1m"}}
+"""A late answer is a deny, and a busy machine is late."""
 
 
 def rules(rows: list[str]) -> pytest.MarkDecorator:
@@ -352,7 +426,8 @@ def rules(rows: list[str]) -> pytest.MarkDecorator:
 
 
 def judged(line: str, workspace: Path, **commands: list[str]) -> Verdict:
-    with Session([str(workspace)], settings={"commands": commands}, cwd=str(workspace)) as session:
+    settings = {**PATIENT, "commands": commands}
+    with Session([str(workspace)], settings=settings, cwd=str(workspace)) as session:
         return session.check(line).verdict
 
 
@@ -557,6 +632,7 @@ git bugreport|git bugreport -o ../x
 git bundle create|git bundle create ../x HEAD
 git merge-file|git merge-file ../x a b
 git mailsplit|git mailsplit -o../x y
+git index-pack|git index-pack /etc/x
 gh repo|gh repo clone x -- -c core.sshCommand=./x
 gh repo clone|gh repo clone x -- --upload-pack=./x
 gh repo fork|gh repo fork x --clone -- -u ./x
@@ -596,6 +672,42 @@ helm|helm plugin install ./x
 mongosh|mongosh --eval 'require("child_process")'
 mongosh|mongosh x.js
 patch|patch -p1 -d ../x
+gcc|gcc -fmodule-mapper='|./x' a.cc
+gcc|gcc -fopt-info-vec-missed=/etc/x a.c
+gcc|gcc -fdump-rtl-all=/etc/x a.c
+g++|g++ -fdiagnostics-format=json-file a.cc
+clang|clang -fproc-stat-report=/etc/x a.c
+clang|clang -working-directory ../x a.c
+ld|ld -plugin ./x a.o
+ld|ld --plugin=./x a.o
+ld|ld -Map=/etc/x a.o
+ld|ld --dependency-file=/etc/x a.o
+rpm -q|rpm -q -D 'x %(ls)' y
+rpm -q|rpm -q --define='x %(ls)' y
+rpm -q|rpm -q --load x
+rpm -q|rpm -q --rcfile=x y
+rake|rake --require ./x
+rake|rake -e 'system("x")'
+rake test|rake test -r ./x
+rake|rake --execute-print=x
+gem install|gem install --install-dir=/etc x
+gem install|gem install -n/etc x
+csplit|csplit -f /etc/x a 1
+csplit|csplit --prefix=../x a 1
+7z x|7z x y -o/etc
+docker cp|docker cp x:/a /etc
+docker container cp|docker container cp x:/a ../y
+kubectl cp|kubectl cp a:/x /etc/y
+rustc|rustc -L ./x a.rs
+java|java -Xlog:gc:file=/etc/x y
+java|java -Xloggc:/etc/x y
+java|java -XX:ErrorFile=/etc/x y
+python3 -m zipapp|python3 -m zipapp x -o /etc/y
+python3 -m venv|python3 -m venv --clear x
+python3 -m venv|python3 -m venv ../x
+python3 -m compileall|python3 -m compileall /etc
+python3 -m uu|python3 -m uu x /etc/y
+python3 -m pydoc|python3 -m pydoc -w x
 """.strip().splitlines()
 COVERS = r"""
 pip download|pip download requests
@@ -656,12 +768,28 @@ uv venv|uv venv
 rustc|rustc --print cfg
 helm plugin list|helm plugin list
 aws|aws s3 ls
+gcc|gcc -fPIC -fno-exceptions -fsanitize=address -fdiagnostics-color=always -c a.c
+ld|ld a.o -lc
+rpm -q|rpm -q bash
+rake test|rake test -t
+rake|rake -T
+gem install|gem install x -v 1.2
+csplit|csplit a 10
+7z x|7z x y -ox
+docker cp|docker cp x:/a y
+kubectl cp|kubectl cp a:/x y
+java|java -Xmx1g -Xlog:gc -jar x.jar
+python3 -m venv|python3 -m venv .venv
+python3 -m zipapp|python3 -m zipapp x
+python3 -m compileall|python3 -m compileall src
+redis-cli|redis-cli GET x
+hg update|hg update -C main
 """.strip().splitlines()
 OUTSIDE = {"sandbox": {"enabled": False}}
 
 
 def outside(line: str, workspace: Path, allow: str, **more: object) -> Verdict:
-    settings = {**OUTSIDE, "commands": {"allow": [allow]}, **more}
+    settings = {**OUTSIDE, **PATIENT, "commands": {"allow": [allow]}, **more}
     with Session([str(workspace)], settings=settings, cwd=str(workspace)) as session:
         return session.check(line).verdict
 

@@ -6,12 +6,15 @@ a b`), and to a builder each is a goal by itself (`make test deploy`).
 
 import re
 from enum import Enum
+from posixpath import normpath
 
 from pinfold.model.script import Command, Goals, Shape, Trait, Word
 
 ADDING = "([ugo]*)[+]([rwxst]+)"
 """A rule's operand that asks what a mode adds."""
 CLAUSE = "([ugoa]*)([-+=])([rwxXst]*)"
+PLUGIN = r"^[^:]+:(?:maven-([^:]+)|([^:]+)-maven)-plugin:(?:[0-9][^:]*:)?"
+"""A Maven plugin by its whole name: `group:maven-release-plugin:3.0.0:` is `release:`."""
 
 
 class RuleMatch(Enum):
@@ -35,15 +38,34 @@ def operands_match(shape: Shape, command: Command) -> RuleMatch:
 
 
 def _by_place(wanted: tuple[str, ...], command: Command) -> RuleMatch:
+    found = RuleMatch.YES
     for position, operand in enumerate(wanted):
         if position >= len(command.operands):
             return RuleMatch.MAYBE if any(word.splits for word in command.words[1:]) else RuleMatch.NO
         given = command.operands[position].literal
         if given is None:
             return RuleMatch.MAYBE
-        if given != operand and not _adds(operand, given):
-            return RuleMatch.NO
-    return RuleMatch.YES
+        said = _says(operand, given)
+        if said is RuleMatch.NO:
+            return said
+        found = min(found, said, key=lambda match: match.value)
+    return found
+
+
+def _says(wanted: str, given: str) -> RuleMatch:
+    if wanted == given or _adds(wanted, given):
+        return RuleMatch.YES
+    return _names_path(wanted, given) if "/" in wanted or "/" in given else RuleMatch.NO
+
+
+def _names_path(wanted: str, given: str) -> RuleMatch:
+    """Whether both are a path in two spellings: `./x` is `x`, and `/any/x` or `../x` may be."""
+    one, other = normpath(wanted), normpath(given)
+    if one == other:
+        return RuleMatch.YES
+    whole, tail = (one, other) if one.startswith(("/", "../")) else (other, one)
+    is_doubtful = whole.startswith(("/", "../")) and not tail.startswith("/")
+    return RuleMatch.MAYBE if is_doubtful and whole.endswith(f"/{tail}") else RuleMatch.NO
 
 
 def _adds(wanted: str, given: str) -> bool:
@@ -51,6 +73,8 @@ def _adds(wanted: str, given: str) -> bool:
 
     Facts about chmod: without a letter before the sign the umask has a say, so one who gets it is enough.
     """
+    if re.fullmatch("[0-7]{3}", wanted) and re.fullmatch("[1-7][0-7]{3}", given):
+        return given[1:] == wanted  # as anyone may do as much, with a further bit
     if not (rule := re.fullmatch(ADDING, wanted)):
         return False
     mode = _mode_of(given)
@@ -95,7 +119,7 @@ def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> RuleMatc
         if given.startswith("-"):
             after_option = True
             continue
-        if given == wanted[0]:
+        if _says(wanted[0], given) is RuleMatch.YES:
             return operands_among(wanted[1:], words[position + 1 :])
         if not after_option:
             return RuleMatch.NO
@@ -132,7 +156,7 @@ def _goal_among(wanted: str, given: tuple[Word, ...], goals: Goals) -> RuleMatch
 
 
 def _is_goal(wanted: str, given: str, goals: Goals) -> bool:
-    if wanted == given:
+    if _says(wanted, given) is RuleMatch.YES or wanted == re.sub(PLUGIN, r"\1\2:", given):
         return True
     return bool(goals.between) and (
         wanted in re.split(goals.between, given) or re.split(goals.between, wanted)[-1] == given

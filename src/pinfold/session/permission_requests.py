@@ -18,12 +18,14 @@ from msgspec import Struct, convert
 
 from pinfold.approval.showing import too_many
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
+from pinfold.model.escape_text import visible
 from pinfold.model.home import expanded, home_of
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.symlinks import project_directory, real_path
+from pinfold.policy.hosts import require_pattern
 from pinfold.policy.paths import is_covered
 from pinfold.session.result import is_allowed
 from pinfold.settings.sources import find_project
@@ -139,10 +141,8 @@ class Wish(Struct, frozen=True):
 def ask_for_permission(session: "Session", params: object) -> Asked:
     """Exactly what a call's parameters ask for, without what the policy already grants."""
     wish = convert(params, ready(Wish), from_attributes=True)
-    if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
-        return Asked(
-            _decided(session, Reason(StepCode.WIDENING, trouble, Verdict.DENY, remedy="ask in parts")), None
-        )
+    if reason := _unaskable(wish):
+        return Asked(_decided(session, reason), None)
     given: list[str] = []
     for project in wish.projects:
         asked = ask_for_project(session, project)
@@ -155,11 +155,27 @@ def ask_for_permission(session: "Session", params: object) -> Asked:
     return Asked(asked.decision, asked.settlement, (*given, *asked.given))
 
 
+def _unaskable(wish: Wish) -> Reason | None:
+    """Why nothing of it is asked about: there is too much of it, or a host that no setting could allow."""
+    if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
+        return Reason(StepCode.WIDENING, trouble, Verdict.DENY, remedy="ask in parts")
+    for host in wish.hosts:
+        try:
+            require_pattern(host, "network.allow")
+        except ValueError as error:
+            said = f"`{visible(host[:60])}` cannot be allowed as a host: {error}"
+            return Reason(
+                StepCode.WIDENING, said, Verdict.DENY, remedy="name hosts such as `example.org:443`"
+            )
+    return None
+
+
 def names_beyond(session: "Session", params: object) -> tuple[str, ...]:
     """What a person would be asked to grant, by name, for a call's parameters; empty where nothing would be
     asked, or all of it would be denied."""
-    wanted, decision = _judged_beyond(session, convert(params, ready(Wish), from_attributes=True))
-    is_denied = decision.verdict is Verdict.DENY or _swappable(session, wanted)
+    wish = convert(params, ready(Wish), from_attributes=True)
+    wanted, decision = _judged_beyond(session, wish)
+    is_denied = decision.verdict is Verdict.DENY or _unaskable(wish) or _swappable(session, wanted)
     return () if is_denied else tuple(map(named, decision.widening))
 
 

@@ -231,6 +231,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """A subcommand that is not listed may be a user's name for any of those listed."""
     abbreviates: bool = False
     """The beginning of a subcommand's name means it, if it fits no other."""
+    caseless: bool = False
+    """Subcommands may be written in capitals: `redis-cli FLUSHALL`."""
     aliases: dict[str, str] = {}
     """Other names of subcommands, each with the canonical name."""
     inherit: bool = False
@@ -297,6 +299,7 @@ class Chart:
     def canonical(self, name: str) -> str:
         """The one name of a subcommand that has several."""
         program = self.program
+        name = name.lower() if program.caseless else name
         if program.abbreviates:
             name = re.sub(CAPITAL, lambda capital: "-" + capital[0].lower(), name)  # as npm reads `runScript`
         if program.abbreviates and name not in program.aliases and not self._is_listed(name):

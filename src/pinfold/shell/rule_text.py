@@ -37,8 +37,26 @@ def other_words(rule: Shape, shape_of: ShapeOf) -> tuple[Shape, ...]:
     if program.runs and program.runs.swapped and len(rule.operands) > 1:
         name, verb, *rest = rule.operands
         found.append(shape_of((program.runs.program, verb, name, *rest)))
-    found += [replace(_named(rule, name), is_doubtful=True) for name in program.may_be]
+    ours = [way for way in (rule, *found) if way.program == rule.program]
+    found += [replace(_named(way, name), is_doubtful=True) for way in ours for name in program.may_be]
+    if rule.operands and Trait.INTERPRETER in program.traits and _may_be_started(rule.operands[0]):
+        of_file = shape_of((program_name(rule.operands[0]), *rule.operands[1:]))
+        # Another directory may have a file of that name.
+        is_doubtful = not _is_code_file(rule.operands[0])
+        found += [
+            replace(each, is_doubtful=is_doubtful) for each in (of_file, *other_words(of_file, shape_of))
+        ]
     return tuple(each for each in dict.fromkeys(found) if each != rule)
+
+
+def _may_be_started(name: str) -> bool:
+    """Whether it looks like a file, which may be started by itself, too: `bash x.sh` is `./x.sh`."""
+    return "." in name.strip(".") or "/" in name.strip("/") or _is_code_file(name)
+
+
+def _is_code_file(name: str) -> bool:
+    known = chart(program_name(name))
+    return known is not None and known.program.code_file
 
 
 def _named(rule: Shape, name: str) -> Shape:

@@ -52,6 +52,8 @@ HOME = re.compile(r"\$\{?HOME\}?/")
 TOP = re.compile(r"(?:\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+)/*(?=[\w.])")
 """Something that is filled in, before the rest of a path: as a rule the top of the working tree."""
 QUOTED = re.compile(r"(?<![^\s=;&|({])(?:\"([^\"]*)\"|'([^']*)')(?![^\s;&|)}])")
+FIRST_QUOTED = re.compile(r"""\s*(["'])((?=[^"']* )[^"'$`]*/[^"'$`]*)\1""")
+"""A program with a blank in its path, at the beginning."""
 CHANGE = re.compile(r"^cd\s+(?:--\s+)?([^\s;&|]+)$")
 COMMANDS = re.compile(r"[;&|(){}`\n<>]|\$\(")
 WORDS = re.compile(r"[\s\"',]+")
@@ -62,6 +64,9 @@ PASSING_ON = frozenset(
 ) | frozenset(
     ("env", "exec", "command", "nice", "nohup", "time", "sudo", "source", ".", "!", "run", "npx", "uv")
 )
+WRAPPERS = frozenset(("timeout", "ionice", "stdbuf", "setsid", "chrt", "taskset", "doas", "flock"))
+NUMBER = re.compile(r"[0-9.]+[smhd]?")
+"""A wrapper's operand before the program: `nice -n 5 ./x`, `timeout 10s ./x`."""
 PYTHON = re.compile(r"python[0-9.]*")
 MOST_FILES = 100
 """Of one repository's configuration; git itself follows includes ten deep."""
@@ -168,6 +173,9 @@ def _programs(text: str, top: str, home: str) -> Iterator[str]:
     text = HOME.sub("~/", text.removeprefix("!"))
     paths = [path for pair in QUOTED.findall(text) for path in pair if " " in path]
     yield from (path for each in paths if _mode(path := os.path.join(top, expanded(each, home))) & 0o111)
+    if (first := FIRST_QUOTED.match(text)) and not _mode(path := os.path.join(top, expanded(first[2], home))):
+        yield path
+        text = text[first.end() :]
     place = top
     plain = HOME.sub("~/", text.replace('"', ""))
     for command in COMMANDS.split(TOP.sub(f"{top}/".replace(" ", BLANK), plain)):
@@ -189,8 +197,8 @@ def _programs_of(command: str, top: str, home: str) -> Iterator[str]:
         is_run = stat.S_ISREG(mode) and (is_started or bool(mode & 0o111))
         if is_run or (may_be_made and is_started):
             yield path
-        if not (is_set or name or word.startswith(("-", "%", "$"))):
-            passes_on = word in PASSING_ON or PYTHON.fullmatch(word) is not None
+        if not (is_set or name or word.startswith(("-", "%", "$")) or NUMBER.fullmatch(word)):
+            passes_on = word in PASSING_ON or word in WRAPPERS or PYTHON.fullmatch(word) is not None
             is_program, is_script = is_program and passes_on, passes_on
 
 
