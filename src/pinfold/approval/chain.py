@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Protocol
 
-from pinfold.approval.showing import showable, unshowable
+from pinfold.approval.question_limits import showable, unshowable
 from pinfold.model.codes import AskedAt
 from pinfold.model.permission import (
     LONGEST_QUESTION,

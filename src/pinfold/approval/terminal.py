@@ -25,7 +25,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
+from pinfold.approval.keystrokes import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
 from pinfold.approval.terminal_turn import Turn
 from pinfold.model.codes import AskedAt
 from pinfold.model.escape_text import visible

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from pinfold.approval.keys import KEYS
+from pinfold.approval.keystrokes import KEYS
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span

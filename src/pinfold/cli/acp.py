@@ -12,7 +12,7 @@ import msgspec
 
 from pinfold.cli import FAILED, SIGNALLED
 from pinfold.cli.arguments import add_common, here
-from pinfold.cli.request_args import add_choices, overrides_of
+from pinfold.cli.judged_arguments import add_choices, overrides_of
 from pinfold.isolated import program_outside
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.session import Session

@@ -7,9 +7,9 @@ lists each reason with its step, its rule, where the rule is written, and what w
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from pinfold.cli.draw import draw
+from pinfold.cli.carets import draw
+from pinfold.cli.judged_arguments import add_request, request_of, require_part_of_machine, session_of
 from pinfold.cli.output import caller, fold, fold_for_terminal, is_coloured, origin_text, paint, print_json
-from pinfold.cli.request_args import add_request, request_of, require_part_of_machine, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.escape_text import quoted, visible
 from pinfold.model.policy import PolicyType

@@ -24,9 +24,9 @@ from pinfold.approval.terminal import (
     without_pictures,
 )
 from pinfold.cli import STDERR
+from pinfold.cli.judged_arguments import require_part_of_machine
 from pinfold.cli.output import fold_for_terminal, print_json, short_path
 from pinfold.cli.question_view import QuestionView
-from pinfold.cli.request_args import require_part_of_machine
 from pinfold.cli.run import DENIED, add_run, command_from_args, exit_code, open_session, run_on_own_streams
 from pinfold.cli.signals import end_on_signals
 from pinfold.model.escape_text import visible

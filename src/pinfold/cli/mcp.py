@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.cli.arguments import add_common, here
-from pinfold.cli.request_args import add_choices, overrides_of
+from pinfold.cli.judged_arguments import add_choices, overrides_of
 from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session

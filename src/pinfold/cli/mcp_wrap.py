@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold.cli import SIGNALLED, interrupted_code
 from pinfold.cli.arguments import here
+from pinfold.cli.judged_arguments import require_part_of_machine, session_of
 from pinfold.cli.output import report, short_path
-from pinfold.cli.request_args import require_part_of_machine, session_of
 from pinfold.cli.run import (
     DENIED,
     MOST_SHOWN,

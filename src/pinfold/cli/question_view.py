@@ -4,8 +4,8 @@ import os
 from typing import TYPE_CHECKING
 
 from pinfold.approval import wording
-from pinfold.approval.keys import EXPLAIN, WIDER
-from pinfold.cli.draw import draw, spaced, unspaced
+from pinfold.approval.keystrokes import EXPLAIN, WIDER
+from pinfold.cli.carets import draw, spaced, unspaced
 from pinfold.cli.output import short_path
 from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible

@@ -17,9 +17,15 @@ from pinfold.approval.terminal import TerminalApprover
 from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import SIGNALLED, interrupted_code
 from pinfold.cli.arguments import add_common, filled, port
+from pinfold.cli.judged_arguments import (
+    add_call,
+    add_choices,
+    request_from,
+    require_part_of_machine,
+    session_of,
+)
 from pinfold.cli.output import caller, for_caller, print_json, report, short_path
 from pinfold.cli.question_view import QuestionView
-from pinfold.cli.request_args import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.cli.signals import end_on_signals
 from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.codes import AskedAt
@@ -249,18 +255,24 @@ def run_on_own_streams(
     session: Session, command: RunCommand, person: TerminalApprover, *, is_background: bool = False
 ) -> tuple[int, tuple[Violation, ...]]:
     """Runs the command on our own streams; returns its exit code and its violations."""
-    from pinfold.cli import stdio
+    from pinfold.cli import command_streams
 
     one = caller()
-    on_terminal = stdio.is_terminal(one.stdin) and stdio.is_terminal(one.stdout) and one.is_in_front()
+    on_terminal = (
+        command_streams.is_terminal(one.stdin)
+        and command_streams.is_terminal(one.stdout)
+        and one.is_in_front()
+    )
     known = session.notices
-    stdin, begin_input = stdio.standard_input(person.turn) if not on_terminal else (None, lambda: None)
+    stdin, begin_input = (
+        command_streams.standard_input(person.turn) if not on_terminal else (None, lambda: None)
+    )
     with progress_notes(session.roots, person.turn):
         execution = one.started(
             session,
             command,
             stdin=stdin,
-            terminal=stdio.size() if on_terminal else None,
+            terminal=command_streams.size() if on_terminal else None,
             is_background=is_background or on_terminal,  # a person at a terminal ends it when they like
         )
     if execution.refusal:
@@ -276,9 +288,9 @@ def run_on_own_streams(
         person.interrupt = lambda: _press(execution, INTERRUPT)
     try:
         if on_terminal:
-            end = stdio.carry_on_terminal(execution, person.turn, person.close)
+            end = command_streams.carry_on_terminal(execution, person.turn, person.close)
         else:
-            end = stdio.carry_streams(execution, person.turn)
+            end = command_streams.carry_streams(execution, person.turn)
     except KeyboardInterrupt as interrupt:
         execution.cancel()
         return interrupted_code(interrupt), ()

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from pinfold.cli.arguments import add_common, filled, here
-from pinfold.cli.request_args import add_choices, overrides_of
+from pinfold.cli.judged_arguments import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.web import WebApprover
 

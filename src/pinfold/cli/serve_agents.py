@@ -17,9 +17,9 @@ from msgspec import json
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.approval.terminal_turn import terminal_of
 from pinfold.cli import FAILED, VERBS, exit_code_of
+from pinfold.cli.judged_arguments import overrides_of
 from pinfold.cli.output import VerbCaller, working_for
 from pinfold.cli.question_view import QuestionView
-from pinfold.cli.request_args import overrides_of
 from pinfold.cli.run import (
     command_from_args,
     ending_lines,

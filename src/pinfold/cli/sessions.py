@@ -103,13 +103,13 @@ def _ask(*words: str) -> bytes | None:
 
 
 def configure_request(parser: ArgumentParser) -> None:
-    from pinfold.service.wishes import add_wish
+    from pinfold.service.grant_requests import add_wish
 
     add_wish(parser)
 
 
 def request(args: Namespace) -> int:
-    from pinfold.service.wishes import USAGE
+    from pinfold.service.grant_requests import USAGE
 
     if not (args.git_writes or args.host or args.write or args.read):
         raise PolicyError("there is nothing to ask for", help=f"give {USAGE}")

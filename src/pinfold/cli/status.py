@@ -8,8 +8,8 @@ from time import localtime, strftime
 from typing import TYPE_CHECKING
 
 from pinfold.cli.arguments import add_common
+from pinfold.cli.judged_arguments import add_choices, require_part_of_machine, session_of
 from pinfold.cli.output import print_json, print_table, short_path
-from pinfold.cli.request_args import add_choices, require_part_of_machine, session_of
 from pinfold.cli.settings import fitted, rows_as_json, rows_of
 from pinfold.model.escape_text import visible
 from pinfold.model.policy import Level

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from pinfold.network.echoed_credentials import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.http_heads import (
     LONGEST_HEAD,
     HeadReader,
@@ -26,7 +27,6 @@ from pinfold.network.http_heads import (
     response_headers,
     upstream_headers,
 )
-from pinfold.network.proxy_echo import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.refusal import Malformed, RefusalKind
 from pinfold.network.upstream import UpstreamProxy
 

@@ -33,7 +33,7 @@ from pinfold.service import local_socket as local
 from pinfold.service.command_client import DIRECTORY
 from pinfold.service.conversations import Conversation, Conversations
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.wishes import names_to_ask, wish_of
+from pinfold.service.grant_requests import names_to_ask, wish_of
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.permission_requests import Asked

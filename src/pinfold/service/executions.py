@@ -8,8 +8,8 @@ from typing import Any
 
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.request import RunCommand
+from pinfold.service.client_approver import Tell
 from pinfold.service.messages import INVALID_PARAMS, REFUSED, Check, Execute, Fault
-from pinfold.service.questions import Tell
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.request import as_command, judged_line, with_variables

@@ -13,7 +13,7 @@ from pinfold.model.escape_text import visible
 from pinfold.service import local_socket as local
 from pinfold.service.conversations import Conversation, Conversations, GrantOffer
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.wishes import Wish, names_to_ask, together, wish_for, wish_in, wish_of
+from pinfold.service.grant_requests import Wish, names_to_ask, together, wish_for, wish_in, wish_of
 from pinfold.session.judge import Judge
 
 DENIED_THIS, NEEDS_THIS = "was denied this when it last ran", "needs this by its words"

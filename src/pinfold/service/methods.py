@@ -10,10 +10,10 @@ from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFil
 from pinfold.model.tool_parameters import ToolParameters
 from pinfold.service import messages as said
 from pinfold.service import socket_trust
+from pinfold.service.client_approver import ClientApprover, Tell
 from pinfold.service.executions import ServiceExecution, command_of
 from pinfold.service.file_methods import FILE_CALLS, FileCall
 from pinfold.service.messages import Fault
-from pinfold.service.questions import ClientApprover, Tell
 from pinfold.service.socket_trust import require_out_of_reach
 from pinfold.session import Session
 from pinfold.session.serialize import decision_as_plain, refusal_as_plain

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
 
-from pinfold.approval.showing import too_many
+from pinfold.approval.question_limits import too_many
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.escape_text import visible
 from pinfold.model.home import expanded, home_of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from pinfold.approval.showing import choices_of
+from pinfold.approval.question_limits import choices_of
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import RunCommand

@@ -84,7 +84,7 @@ def _led_to_scratch(
     call: HookCall, cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
 ) -> HookOutcome | None:
     """What is said of a file tool's call about what commands have as /tmp; None for any other call."""
-    from pinfold.integrations.hooks.own_files import led_to_scratch, names_tmp
+    from pinfold.integrations.hooks.agent_files import led_to_scratch, names_tmp
 
     if not names_tmp(call):
         return None
@@ -105,7 +105,7 @@ def _led_to_scratch(
 
 def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
     """One yes of the agent's person allows all of the call, so the question shows all of it."""
-    from pinfold.approval.showing import too_many, too_much_told
+    from pinfold.approval.question_limits import too_many, too_much_told
 
     messages = dict.fromkeys(outcome.message for outcome in outcomes if outcome.opinion is Opinion.ASK)
     whole = "; and ".join(messages)
@@ -159,7 +159,7 @@ def _judged(call: HookCall, request: Request, judge: Judge, environ: Mapping[str
     decision = judge.check(request)
     if decision.verdict is Verdict.DENY:
         if isinstance(request, WriteFile) and decision.reasons[0].step is StepCode.PROTECTED:
-            from pinfold.integrations.hooks.own_files import is_own_file
+            from pinfold.integrations.hooks.agent_files import is_own_file
 
             if is_own_file(call.agent, request, judge):
                 return NOTHING
@@ -240,7 +240,7 @@ def _command(
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks by itself; without an answer it does not start.
         return HookOutcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
-    from pinfold.approval.showing import too_long, too_many, too_much_told
+    from pinfold.approval.question_limits import too_long, too_many, too_much_told
 
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
     message = told(decision) + where
@@ -286,7 +286,7 @@ def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[st
 
 def _asked(call: HookCall, outcome: HookOutcome) -> HookOutcome:
     """The outcome as a question, if this agent has a person to ask and can show all of it; else a denial."""
-    from pinfold.approval.showing import too_much_told
+    from pinfold.approval.question_limits import too_much_told
 
     if call.can_ask and call.mode is not Mode.UNATTENDED:
         why = too_much_told(outcome.message)

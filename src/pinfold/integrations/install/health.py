@@ -21,9 +21,9 @@ from pinfold.integrations.install.agents import (
     managed_target_of,
     target_of,
 )
+from pinfold.integrations.install.disabled_hooks import trouble_of
 from pinfold.integrations.install.mcp_servers import servers_file, servers_in
 from pinfold.integrations.install.plan import text_of
-from pinfold.integrations.install.switches import trouble_of
 from pinfold.isolated import program_outside
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of

@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.approval.showing import choices_of, host_rules
+from pinfold.approval.question_limits import choices_of, host_rules
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement, SettlementOutcome

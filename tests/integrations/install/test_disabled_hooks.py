@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pinfold.integrations.install.disabled_hooks import codex_hash
 from pinfold.integrations.install.health import probe_hooks
-from pinfold.integrations.install.switches import codex_hash
 from pinfold.sandbox.doctor_report import LayerReport
 from tests.integrations.own_home import ROOT, pinfold
 from tests.probe_runner import interpreter

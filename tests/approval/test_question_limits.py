@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from pinfold.approval import settle
-from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
+from pinfold.approval.question_limits import LONGEST_COMMAND, MOST_WANTED
 from pinfold.cli.question_view import QuestionView
 from pinfold.integrations.acp import _asked
 from pinfold.integrations.hooks import AGENTS

@@ -5,7 +5,7 @@ from typing import Any
 
 from pinfold.approval import settle
 from pinfold.model.permission import Answer, SettlementOutcome
-from pinfold.service.questions import ClientApprover
+from pinfold.service.client_approver import ClientApprover
 from tests.approval.questions import question
 
 

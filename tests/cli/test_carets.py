@@ -8,7 +8,7 @@ import termios
 import pytest
 from rich.cells import cell_len
 
-from pinfold.cli.draw import columns_of, draw, spaced, unspaced
+from pinfold.cli.carets import columns_of, draw, spaced, unspaced
 from pinfold.cli.output import fold, fold_for_terminal
 from pinfold.cli.question_view import QuestionView
 from pinfold.model.escape_text import visible

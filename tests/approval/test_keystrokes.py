@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.approval.keys import Edited, single_key
+from pinfold.approval.keystrokes import Edited, single_key
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import os
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Mapping, Sequence
 
-from pinfold.approval.showing import too_many
+from pinfold.approval.question_limits import too_many
 from pinfold.model.decision import Widening
 from pinfold.model.errors import PinfoldError
 from pinfold.model.violation import Violation
