@@ -3,10 +3,11 @@ tests, as root and as an ordinary user, in a workspace of its own. Its name says
 
 import os
 import subprocess
+import threading
 from typing import Any
 
 from tests.escape.probes.sandbox import SECRET, does, opened, put, stays_hidden
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.probe_module import probes_of, run
 from tests.session.probes.run import Says
 
@@ -109,6 +110,17 @@ def env_files_made_inside_are_seen() -> None:
         assert does(session, "cat .env") == "B=2\n"
     with opened() as session:  # the next session did not make it
         assert does(session, "cat .env") == ""
+
+
+def a_look_does_not_wait_for_a_pen_that_is_built() -> None:
+    """Who builds a pen waits for the settings, and a look holds their lock."""
+    with opened() as session:
+        assert does(session, "echo on") == "on\n"
+        look = threading.Thread(target=session.fences.catch_up)
+        with session.fences.fenced().lock:  # type: ignore[attr-defined]
+            look.start()
+            look.join(PATIENCE)
+            assert not look.is_alive()
 
 
 def what_the_host_puts_in_the_place_of_an_env_file_is_hidden() -> None:

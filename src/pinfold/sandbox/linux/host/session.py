@@ -286,10 +286,13 @@ class LinuxSession:
             raise trouble
 
     def catch_up(self) -> None:
-        """Returns once the wardens have reported the names that they have made by now."""
-        with self.lock:
-            pens = (*self.retired, *(pen for _, pen in self.pens))
-        for pen in pens:
+        """Returns once the wardens have reported the names that they have made by now.
+
+        Without the lock: who builds a pen holds it and waits for the settings, and the caller may hold their
+        lock. A pen that is retired meanwhile is in both lists, so no pen is missed.
+        """
+        pens = [*self.pens]
+        for pen in {*self.retired, *(pen for _, pen in pens)}:
             pen.warden.settle()
 
     def plan(self, policy: SandboxPolicy) -> str:
