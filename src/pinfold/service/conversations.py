@@ -58,8 +58,10 @@ MOST = 256
 STRIPES = 64
 MOST_LINES = 64
 """Lines of a conversation of which it is known what they were denied."""
-EDITORS = frozenset(["cursor", "vscode"])
-"""Agents whose dialogs are an editor's."""
+WITH_DIALOGS = frozenset(["cursor", "pi"])
+"""Agents that ask a person wherever they ask our hooks for a question: in an editor, or by their own word."""
+EDITORS = frozenset(["code", "code-insiders", "codium", "electron"])
+"""Programs with dialogs of their own. VS Code's hooks are those of Copilot CLI too, which is none."""
 TERMINALS = ("/dev/pts/", "/dev/tty")
 PRINTS = frozenset([b"-p", b"--print", b"--prompt"])
 """Arguments of agents that make them answer once, without a dialog."""
@@ -264,7 +266,7 @@ class Conversation:
     def is_attended(self, agent: str) -> bool:
         """Whether a question in the agent's dialog is one that somebody sees, as far as can be told: an agent
         that was started without a terminal, or to print one answer, has no dialog."""
-        return agent in EDITORS or any(map(shows_dialogs, list(self.agents)))
+        return agent in WITH_DIALOGS or any(map(shows_dialogs, list(self.agents)))
 
     @property
     def has_person(self) -> bool:
@@ -499,8 +501,10 @@ def _resumable(kept: ConversationRecord) -> KnownSession:
 
 
 def shows_dialogs(pid: int) -> bool:
-    """Whether an agent's process reads a terminal, and is not told to print an answer and end."""
+    """Whether an agent's process is an editor's, or reads a terminal and is not told to print an answer."""
     with suppress(OSError):
+        if os.path.basename(os.readlink(f"/proc/{pid}/exe")) in EDITORS:
+            return True
         reads_terminal = os.readlink(f"/proc/{pid}/fd/0").startswith(TERMINALS)
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(1 << 16).split(b"\0")

@@ -76,10 +76,10 @@ class HeldForHook:
         held.begin_turn(call.generation)
         return held.session.judge_at(held.session.cwd)
 
-    def offer(self, call: CallOfAgent, line: str, cwd: str, wanted: Sequence[Widening]) -> str:
+    def offer(self, call: CallOfAgent, line: str, cwd: str, wanted: Callable[[], Sequence[Widening]]) -> str:
         held = self._found(call)
         denied = wish_of(held.session, held.denied.get((line, cwd), ()))
-        foreseen = wish_for(wanted) if held.is_attended(call.agent) else {}
+        foreseen = wish_for(wanted()) if held.is_attended(call.agent) else {}
         how = " and ".join([DENIED_THIS] * bool(denied) + [NEEDS_THIS] * bool(foreseen))
         return self._offered(held, call, line, cwd, together(denied, foreseen), how)
 

@@ -48,6 +48,21 @@ NEEDED: dict[str, dict[str, Any]] = {
     "qwen": {"is_background": False},
 }
 """Arguments that a tool wants besides the line."""
+IN_BACKGROUND: dict[str, tuple[str, dict[str, Any]]] = {
+    "claude-code": ("run_in_background", {}),
+    "gemini": ("is_background", {"dir_path": "sub"}),
+}
+"""The argument that lets a line run in the background, and the one that says where it starts."""
+TOOLS_FOR_FILES = {
+    "claude-code": (("Read", "file_path"), ("Write", "content")),
+    "gemini": (("read_file", "file_path"), ("write_file", "content")),
+    "opencode": (("read", "filePath"), ("write", "content")),
+    "pi": (("read", "path"), ("write", "content")),
+    "droid": (("Read", "file_path"), ("Create", "content")),
+    "vscode": (("view", "path"), ("create", "file_text")),
+    "auggie": (("view", "path"), ("save-file", "file_content")),
+}
+"""The tools that read and write a file, with the argument that names it, and the one with the text."""
 DIRECTORIES = {
     "claude-code": ".claude",
     "codex": ".codex",
@@ -286,23 +301,18 @@ def a_file_tools_tmp_is_the_lines_tmp(agent: str) -> None:
     turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
     shell, key = TOOLS[agent]
     patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: /tmp/x\n+by the tool\n*** End Patch\nEOF"
-    calls = {
-        "claude-code": (
-            Call("Write", {"file_path": "/tmp/x", "content": "by the tool\n"}),
-            Call("Bash", {"command": "cat /tmp/x; echo by a line > /tmp/x"}),
-            Call("Read", {"file_path": "/tmp/x"}),
-        ),
-        "codex": (
-            Call(shell, {key: patch}),
-            Call(shell, {key: "cat /tmp/x; echo by a line > /tmp/x"}),
-            Call(shell, {key: patch.replace("Add File: /tmp/x\n", "Update File: /tmp/x\n@@\n-by a line\n")}),
-            Call(shell, {key: "cat /tmp/x"}),
-        ),
-        "gemini": (
-            Call("write_file", {"file_path": "/tmp/x", "content": "by the tool\n"}),
-            Call(shell, {key: "ls /tmp/x"}),
-        ),
-    }[agent]
+    (read, where), (write, content) = TOOLS_FOR_FILES.get(agent, (("", ""), ("", "")))
+    calls: tuple[Call, ...] = (
+        Call(write, {where: "/tmp/x", content: "by the tool\n"}),
+        Call(shell, {key: "cat /tmp/x; echo by a line > /tmp/x", **NEEDED.get(agent, {})}),
+        Call(read, {where: "/tmp/x"}),
+    )
+    if agent == "codex":
+        update = patch.replace("Add File: /tmp/x\n", "Update File: /tmp/x\n@@\n-by a line\n")
+        lines = (patch, "cat /tmp/x; echo by a line > /tmp/x", update, "cat /tmp/x")
+        calls = tuple(Call(shell, {key: line}) for line in lines)
+    elif agent == "gemini":
+        calls = (calls[0], Call(shell, {key: "ls /tmp/x"}))
     told = uses(agent, *calls, PINFOLD_HOOK_SERVICE="")
     assert not Path("/tmp/x").exists()
     if agent == "gemini":
@@ -312,6 +322,13 @@ def a_file_tools_tmp_is_the_lines_tmp(agent: str) -> None:
     assert "by a line" in told[2] or "by the tool" in told[3], told
 
 
+def without_a_dialog_nothing_is_asked_beforehand(agent: str) -> None:
+    """The line runs as far as it can, though its words tell that it wants more."""
+    turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
+    (told,) = turns(agent, "curl -s http://x.example; git add .; echo code=$?", PINFOLD_HOOK_SERVICE="")
+    assert "code=128" in told, told
+
+
 def a_line_runs_where_and_how_the_agent_says(agent: str) -> None:
     """In a directory of its own, in the background, or with a time limit of the agent's."""
     Path("sub").mkdir()
@@ -319,36 +336,43 @@ def a_line_runs_where_and_how_the_agent_says(agent: str) -> None:
     turns(agent, "true", PINFOLD_HOOK_SERVICE="")  # starts the service
     shell, key = TOOLS[agent]
     wait = "until [ -e go ]; do sleep 0.05; done; echo $PWD > began"
-    calls = {
-        "claude-code": (
-            Call(shell, {key: wait, "run_in_background": True, "description": "waits"}),
-            Call(shell, {key: "touch go; until [ -e began ]; do sleep 0.05; done; cd sub && pwd"}),
-            Call(shell, {key: "pwd; cd ..", "timeout": 100_000}),
-            Call(shell, {key: "pwd"}),
-        ),
-        "codex": (
-            Call(shell, {key: "touch go; pwd", "workdir": "sub"}),
-            Call(shell, {key: "pwd", "workdir": f"{os.getcwd()}/link"}),
-            Call(shell, {key: "pwd", "yield_time_ms": 20_000, "max_output_tokens": 500}),
-        ),
-        "gemini": (
-            Call(shell, {key: wait, "is_background": True}),
-            Call(
-                shell,
-                {key: "touch ../go; until [ -e ../began ]; do sleep 0.05; done; pwd", "dir_path": "sub"},
-            ),
-            Call(shell, {key: "pwd"}),
-        ),
-    }[agent]
-    told = uses(agent, *calls, PINFOLD_HOOK_SERVICE="")
-    here = os.getcwd()
+    here, more = os.getcwd(), NEEDED.get(agent, {})
     if agent == "codex":
+        calls = (
+            Call(shell, {key: "touch go; pwd", "workdir": "sub"}),
+            Call(shell, {key: "pwd", "workdir": f"{here}/link"}),
+            Call(shell, {key: "pwd", "yield_time_ms": 20_000, "max_output_tokens": 500}),
+        )
+        told = uses(agent, *calls, PINFOLD_HOOK_SERVICE="")
         assert f"{here}/sub" in told[0] and f"{here}/sub" in told[1], told
         assert Path("sub/go").exists() and here in told[2] and f"{here}/sub" not in told[2], told
         return
+    if agent not in IN_BACKGROUND:
+        into = {"workdir": f"{here}/sub"} if agent == "opencode" else {}
+        line = "pwd" if into else "cd sub && pwd"
+        told = uses(
+            agent,
+            Call(shell, {key: line, **more, **into}),
+            Call(shell, {key: "pwd", **more}),
+            PINFOLD_HOOK_SERVICE="",
+        )
+        assert f"{here}/sub" in told[0] and here in told[1], told
+        return
+    background, inside = IN_BACKGROUND[agent]
+    there = "cd sub && pwd" if not inside else "pwd"
+    up = "../" if inside else ""
+    told = uses(
+        agent,
+        Call(shell, {key: wait, background: True, "description": "waits"}),
+        Call(shell, {key: f"touch {up}go; until [ -e {up}began ]; do sleep 0.05; done; {there}", **inside}),
+        Call(shell, {key: "pwd; cd .."}),
+        Call(shell, {key: "pwd"}),
+        PINFOLD_HOOK_SERVICE="",
+    )
     assert f"{here}/sub" in told[1] and Path("began").read_text() == f"{here}\n", told
     assert (f"{here}/sub" in told[2]) == (agent == "claude-code"), told
-    assert here in told[-1] and f"{here}/sub" not in told[-1], told
+    if agent == "claude-code":
+        assert here in told[3] and f"{here}/sub" not in told[3], told
 
 
 def a_hook_that_cannot_start_is_a_no(agent: str) -> None:
@@ -437,13 +461,7 @@ def reads_and_edits_are_judged(agent: str) -> None:
     secret = Path.home() / ".ssh/id_ed25519"
     secret.parent.mkdir()
     secret.write_text("PRIVATE\n")
-    (read, where), (write, text) = {
-        "opencode": (("read", "filePath"), ("write", "content")),
-        "pi": (("read", "path"), ("write", "content")),
-        "droid": (("Read", "file_path"), ("Create", "content")),
-        "vscode": (("view", "path"), ("create", "file_text")),
-        "auggie": (("view", "path"), ("save-file", "file_content")),
-    }[agent]
+    (read, where), (write, text) = TOOLS_FOR_FILES[agent]
     more: dict[str, Any] = {"type": "file"} if agent == "auggie" else {}
     told = use(agent, read, **{where: str(secret)}, **more)
     assert "pinfold" in told and "PRIVATE" not in told, told
@@ -503,6 +521,7 @@ EVERYWHERE = (
     "what_was_denied_is_told_and_how_to_ask",
     "a_file_tools_tmp_is_the_lines_tmp",
     "a_line_runs_where_and_how_the_agent_says",
+    "without_a_dialog_nothing_is_asked_beforehand",
 )
 OF = {
     "claude-code": (

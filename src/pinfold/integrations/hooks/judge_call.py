@@ -6,7 +6,8 @@ opens nothing that the agent would have asked about, but for MCP tools that the 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -37,6 +38,10 @@ MOST_REASONS = 12
 """Reasons that an answer lists for one command."""
 
 
+Wanted = Callable[[], Sequence[Widening]]
+"""Tells what a line wants by its words. It is asked only where somebody can be asked."""
+
+
 class HeldConversations(Protocol):
     """The conversations that the service holds, as far as hooks need them."""
 
@@ -45,7 +50,7 @@ class HeldConversations(Protocol):
     ) -> Judge:
         """What judges the commands of the call's conversation; `rules` are the agent's own, as settings."""
 
-    def offer(self, call: HookCall, line: str, cwd: str, wanted: Sequence[Widening]) -> str:
+    def offer(self, call: HookCall, line: str, cwd: str, wanted: Wanted) -> str:
         """What to ask the agent's person about a line that was denied something when it last ran, or that
         wants this by its words; empty if there is nothing. If the line is run in this turn, they have said
         yes."""
@@ -226,7 +231,7 @@ def _command(
         if is_request:
             question = held.request(call, wanted.command, start, words[2:])
         elif call.is_asked:
-            question = held.offer(call, wanted.command, start, judge.foreseen(wanted, decision))
+            question = held.offer(call, wanted.command, start, partial(judge.foreseen, wanted, decision))
         if question:
             return HookOutcome(Opinion.ASK, question, line)
     if decision.verdict is Verdict.ALLOW:
@@ -245,7 +250,7 @@ def _command(
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
     message = told(decision) + where
     if held and decision.sandboxed:
-        question = held.offer(call, wanted.command, start, judge.foreseen(wanted, decision))
+        question = held.offer(call, wanted.command, start, partial(judge.foreseen, wanted, decision))
         message += f"; and {question}" if question else ""
     if why := too_long(wanted.command) or too_many(len(decision.widening)) or too_much_told(message):
         return HookOutcome(Opinion.DENY, f"no question can show it: {why}")
