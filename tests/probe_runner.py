@@ -74,7 +74,7 @@ def run_at_home(user: str, probe: str, module: str) -> str:
         return run_as(user, probe, where, module)
 
 
-def run_as(user: str, probe: str, where: Path, module: str) -> str:
+def run_as(user: str, probe: str, where: Path, module: str, *, timeout: float = 90) -> str:
     """What the probe wrote. Fails with that if it does not end well; exit 77 skips, for its last line."""
     if user == "root" and os.geteuid():
         pytest.skip("only root can test as root")
@@ -96,7 +96,7 @@ def run_as(user: str, probe: str, where: Path, module: str) -> str:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=90,
+        timeout=timeout,
     )
     if done.returncode == 77:
         pytest.skip(done.stdout.strip().rpartition("\n")[2])
