@@ -7,7 +7,7 @@ counts of tokens) gets a short text or nothing.
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -29,8 +29,16 @@ Step = Sequence[Call]
 class Model:
     """Asks for one step after another, as it hears the results of each, which it keeps."""
 
-    def __init__(self, *script: Step) -> None:
-        self.script = script
+    def __init__(
+        self, *script: Step, again: Callable[[str], bool] = lambda _: False, subagent: str = ""
+    ) -> None:
+        """A step of one call is asked for once more where its result is `again`. A conversation that begins
+        with the prompt `subagent` gets one call, `subagent_step`."""
+        self.script = list(script)
+        self.again, self.subagent = again, subagent
+        self.subagent_step: Step = ()
+        self.repeated: list[int] = []
+        """Which results were of such a call, and are not its last."""
         self.heard: list[str] = []
         self.asked: list[str] = []
         self.tools: set[str] = set()
@@ -55,6 +63,7 @@ class Model:
         if len(results) > len(self.heard):
             self.seconds.append(perf_counter() - self._said)
             self.heard += results[len(self.heard) :]
+            self._repeat()
         done = 0
         for step in self.script:
             if done == len(self.heard):
@@ -62,6 +71,17 @@ class Model:
                 return step
             done += len(step)
         return ()
+
+    def _repeat(self) -> None:
+        done = 0
+        for number, step in enumerate(self.script):
+            done += len(step)
+            if done == len(self.heard):
+                is_again = len(step) == 1 and self.again(self.heard[-1])
+                if is_again and len(self.heard) - 2 not in self.repeated:  # once
+                    self.repeated.append(len(self.heard) - 1)
+                    self.script.insert(number + 1, step)
+                return
 
     def answer(self, path: str, asked: dict[str, Any]) -> Iterator[Event]:
         self.asked.append(path)
@@ -83,7 +103,11 @@ class Model:
             if part.get("type") == "tool_result"
         ]
         heard = [json.dumps(each["content"]) for each in results]
-        step = self._next(heard) if asked.get("tools") else ()
+        said = "done"
+        if self.subagent and self.subagent in json.dumps(asked["messages"][0]):
+            step, said = () if heard else self.subagent_step, " ".join(heard) or said
+        else:
+            step = self._next(heard) if asked.get("tools") else ()
         usage = {"input_tokens": 1, "output_tokens": 1}
         start = {
             "id": "m",
@@ -103,7 +127,7 @@ class Model:
             )
             for number, each in enumerate(step)
         ]
-        blocks = blocks or [({"type": "text", "text": ""}, {"type": "text_delta", "text": "done"})]
+        blocks = blocks or [({"type": "text", "text": ""}, {"type": "text_delta", "text": said})]
         for number, (block, delta) in enumerate(blocks):
             yield "content_block_start", {"index": number, "content_block": block}
             yield "content_block_delta", {"index": number, "delta": delta}

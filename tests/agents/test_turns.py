@@ -24,3 +24,16 @@ def test_turn(name: str, agent: str) -> None:
         pytest.skip(f"there is no {PROGRAMS[agent]} here; `make agents` brings it, PINFOLD_AGENTS says where")
     with house("root") as where:
         run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.probes.turns", patience=600)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini"])
+def test_a_session_gives_the_same_results_as_bare(agent: str) -> None:
+    """Thirty turns and more of one conversation; `probes/session.py` has the table, and what is left out."""
+    program = program_of(agent)
+    if not program:
+        pytest.skip(f"there is no {PROGRAMS[agent]} here; `make agents` brings it, PINFOLD_AGENTS says where")
+    with house("root") as where:
+        probe = f"a_session_gives_the_same_results_as_bare:{agent}:{program}"
+        run_as("root", probe, where, "tests.agents.probes.session", patience=900)
