@@ -177,13 +177,13 @@ def test_no_rules(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_that_there_are_none_is_said_within_the_terminal(verb: str, file: Path) -> None:
     ours, theirs = pty.openpty()
     try:
-        termios.tcsetwinsize(theirs, (24, 50))
+        termios.tcsetwinsize(theirs, (24, 40))
         subprocess.run([sys.executable, "-m", "pinfold", verb, "list"], stdout=theirs, check=True, timeout=30)
         lines = os.read(ours, 1000).decode().splitlines()
     finally:
         os.close(ours)
         os.close(theirs)
-    assert len(lines) == 2 and max(map(len, lines)) < 50, lines
+    assert len(lines) > 1 and max(map(len, lines)) < 40, lines
 
 
 def test_the_remedy_of_a_denial_works_when_pasted(file: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pinfold.approval.chain import NOBODY
 from tests.cli.terminal_user import Person
 from tests.network.probes.programs import free_port
 from tests.patience import wait_until
+from tests.probe_module import PYTHON
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -359,7 +360,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")
         assert refused.returncode == 1 and hint in refused.stderr, refused.stderr
     port = free_port()
-    serve = f"{person.program[0]} -m http.server --bind 127.0.0.1 {port}"
+    serve = f"{PYTHON} -m http.server --bind 127.0.0.1 {port}"
     running = subprocess.Popen(
         [*person.program, "run", "--network", "none", "--publish", str(port), "--", *serve.split()],
         stdin=subprocess.DEVNULL,

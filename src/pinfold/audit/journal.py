@@ -51,7 +51,8 @@ class JournalError(PinfoldError):
     def __init__(self, path: str, why: object) -> None:
         self.why = str(why)
         is_closed = any(os.strerror(code) in self.why for code in (errno.EROFS, errno.EACCES, errno.EPERM))
-        remedy = (outer_sandbox(os.environ) if is_closed else "") or ELSEWHERE
+        around = outer_sandbox(os.environ) if is_closed else ""
+        remedy = f"{ELSEWHERE}; {around}" if around else ELSEWHERE
         super().__init__(f"the journal {path} cannot be written, so nothing is run: {why}; {remedy}")
 
 

@@ -25,7 +25,7 @@ from pinfold.session import start as start_stage
 from pinfold.state.directory import journal_file
 from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE, wait_until
-from tests.probe_module import probes_of, run
+from tests.probe_module import PYTHON, probes_of, run
 
 
 def opened(settings: dict[str, Any] | None = None, **given: Any) -> pinfold.Session:
@@ -1055,7 +1055,7 @@ def projects_that_are_added_at_once_are_all_there() -> None:
             thread.join()
         assert sorted(session.roots[1:]) == sorted(map(os.path.realpath, wanted))
         assert session.settings.mode == "run_everything"
-        made = session.run([sys.executable, "-c", f"[open(f'{{p}}/made', 'w') for p in {wanted!r}]"])
+        made = session.run([PYTHON, "-c", f"[open(f'{{p}}/made', 'w') for p in {wanted!r}]"])
         assert made.exit_code == 0, made.stderr
 
 
