@@ -185,11 +185,16 @@ class Screen:
         return self.wait_until(lambda screen: text in screen, patience)
 
     def wait_until(self, true: Callable[[str], bool], patience: float = PATIENCE) -> str:
-        end = time.monotonic() + patience
-        while not true(screen := self.text()):
-            assert time.monotonic() < end, screen
-            time.sleep(0.05)
-        return screen
+        """The screen once it is as told. Asks tmux for it when something was written, and twice a second."""
+        end, asked, seen = time.monotonic() + patience, 0.0, -1
+        while True:
+            written = os.stat(self._written).st_size if os.path.exists(self._written) else 0
+            if written != seen or time.monotonic() > asked + 0.5:
+                asked, seen = time.monotonic(), written
+                if true(screen := self.text()):
+                    return screen
+                assert asked < end, screen
+            time.sleep(0.02)
 
     def close(self) -> None:
         if self._open:
