@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pinfold
+from tests.patience import wait_until
 from tests.probe_module import probes_of, run
 from tests.session.probes.run import Says, journal, opened
 
@@ -80,7 +81,7 @@ def who_has_no_more_descriptors_is_told_and_leaves_none_open() -> None:
             told.add(_failure(session, "true"))
             session.close()
     assert "" in told and any("the sandbox could not be built" in failure for failure in told), told
-    assert _descriptors() == before, os.listdir("/proc/self/fd")
+    wait_until(lambda: _descriptors() == before)
     # And what could not be had for one pen can for the next.
     with opened(OUTSIDE) as session:
         for left in range(20):
