@@ -63,6 +63,7 @@ MOST_SPARE = 4
 
 def serve_agents(limits: tuple[str, ...]) -> int:
     """`limits` are those that this process was started with."""
+    os.chdir("/")  # no project stays busy, nor is one's own directory gone when another is taken up
     environ = dict(os.environ)
     conversations = Conversations(open_conversation, environ)
     verbs: dict[str, Serve] = {
