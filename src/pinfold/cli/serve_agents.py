@@ -63,7 +63,10 @@ MOST_SPARE = 4
 
 def serve_agents(limits: tuple[str, ...]) -> int:
     """`limits` are those that this process was started with."""
+    os.chdir("/")  # no project stays busy, nor is one's own directory gone when another is taken up
     environ = dict(os.environ)
+    if not os.path.isdir(environ.get("HOME", "")):
+        return FAILED  # the home has gone since a hook started this, and is not to be made again
     conversations = Conversations(open_conversation, environ)
     verbs: dict[str, Serve] = {
         "hook": HookCalls(conversations, answered).serve,

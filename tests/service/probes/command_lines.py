@@ -348,6 +348,24 @@ def a_named_session_starts_a_service() -> None:
     assert off.code == 125 and "PINFOLD_HOOK_SERVICE" in off.err, off
 
 
+def a_service_keeps_no_directory_busy() -> None:
+    """It serves other projects after that in which it was started is gone."""
+    (work := Path.cwd() / "gone").mkdir()
+    os.chdir(work)
+    with service() as pid:
+        os.chdir("..")
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        work.rmdir()
+        assert warm("--session", "dev", "-c", "pwd").out == f"{os.getcwd()}\n"
+
+
+def a_service_makes_no_home() -> None:
+    home = Path.home() / "gone"
+    words = own_command("serve", "--agents")
+    done = subprocess.run(words, env=environ(HOME=str(home)), stdin=subprocess.DEVNULL, timeout=90)
+    assert done.returncode == 125 and not home.exists(), done
+
+
 def a_named_session_is_resumed_and_never_wider() -> None:
     """Its terminal is asked, and what was granted for the session holds after a restart of the service."""
     Path.home().joinpath("other").mkdir()
