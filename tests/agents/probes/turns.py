@@ -549,10 +549,9 @@ OF = {
         "a_line_outside_the_sandbox_is_judged",
     ),
 }
+"""What holds of one agent alone."""
 JUDGED = frozenset(["qwen"])
 """Agents that run no command in the sandbox."""
-
-"""What holds of one agent alone."""
 
 
 if __name__ == "__main__":
