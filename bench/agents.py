@@ -112,7 +112,7 @@ def least() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--agents", nargs="*", default=[*PROGRAMS], choices=[*PROGRAMS])
+    parser.add_argument("--agents", nargs="*", default=[*AIMS], choices=[*AIMS])
     args = parser.parse_args()
     for agent in args.agents:
         PROGRAMS[agent] = program_of(agent) or sys.exit(f"there is no {agent}; run `make agents`")

@@ -180,7 +180,14 @@ def started_by(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
                 "provider": {"none": {**served, **models}},
             },
         )
-        return ["run", "go"], {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        # It asks npm for a package of its plugins first, again and again where no network is.
+        (Path.home() / ".config/opencode/.npmrc").write_text("offline=true\nfetch-retries=0\n")
+        still = (
+            "OPENCODE_DISABLE_AUTOUPDATE",
+            "OPENCODE_DISABLE_MODELS_FETCH",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        )
+        return ["run", "go"], dict.fromkeys(still, "1") | {"npm_config_offline": "true"}
     if agent == "pi":
         served = {"baseUrl": f"{address}/v1", "apiKey": "none", "api": "openai-completions"}
         write_json(".pi/agent/models.json", {"providers": {"none": {**served, "models": [{"id": "m"}]}}})
@@ -542,10 +549,9 @@ OF = {
         "a_line_outside_the_sandbox_is_judged",
     ),
 }
+"""What holds of one agent alone."""
 JUDGED = frozenset(["qwen"])
 """Agents that run no command in the sandbox."""
-
-"""What holds of one agent alone."""
 
 
 if __name__ == "__main__":

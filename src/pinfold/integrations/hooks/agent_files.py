@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from pinfold.integrations.hooks.codex import with_shell_patch
 from pinfold.integrations.hooks.hook_call import HookCall, UnjudgedError
 from pinfold.integrations.hooks.rewrite import has_service
-from pinfold.integrations.hooks.tools import PATCHED, PATHS, READS, plain, requests_of
+from pinfold.integrations.hooks.tools import PATCH_TEXTS, PATCHED, PATHS, READS, plain, requests_of
 from pinfold.model.home import expanded
 from pinfold.model.partly_hidden import hidden_except, partly_hidden
 from pinfold.model.policy import TEMPORARY
@@ -35,7 +35,6 @@ from pinfold.settings.defaults import WRITTEN_BY
 from pinfold.state.conversation_tmp import scratch_directory
 
 TMP = TEMPORARY[0]
-PATCH_TEXTS = ("command", "input", "patch")
 
 
 class LedCall(NamedTuple):

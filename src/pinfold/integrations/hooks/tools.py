@@ -109,6 +109,8 @@ PATHS = frozenset(
 STARTS = ("working_directory", "dir_path", "directory", "cwd", "workdir")
 """Those that say where a command starts, each in the words of another agent."""
 PATTERNS = ("pattern", "glob", "query", "include", "paths")
+PATCH_TEXTS = ("command", "input", "patch", "patchText")
+"""The arguments that a patch is in, each in the words of another agent."""
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _SPACES = " \t\n\v\f\r\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 BLANKS = (_SPACES + "\ufeff", _SPACES + "\x85", _SPACES + "\x85\x1c\x1d\x1e\x1f")
@@ -188,7 +190,7 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
 
 def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
     # Which of these the agent applies is not ours to guess: all count.
-    texts = [text for key in ("command", "input", "patch", "patchText") for text in _texts(given.get(key))]
+    texts = [text for key in PATCH_TEXTS for text in _texts(given.get(key))]
     if not texts:
         raise UnjudgedError("there is no patch in it")
     found = [
