@@ -22,6 +22,7 @@ def test_turn(name: str, agent: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(700)
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")
 @pytest.mark.parametrize("agent", PROGRAMS)
 def test_a_session_gives_the_same_results_as_bare(agent: str) -> None:
