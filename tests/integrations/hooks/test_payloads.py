@@ -266,7 +266,7 @@ def test_the_whole_machine_is_no_project_of_an_agent(
     """And is not looked through for ignore files, while the agent's patience ends."""
     monkeypatch.setattr("pinfold.workspace.ignore_files.IgnoreFiles.mapping", None)
     said = answer("claude-code", command("claude-code", "ls", home, cwd="/"), environ)
-    assert opinion("claude-code", said)[0] == "deny" and b"work in a directory of it" in said.stdout
+    assert opinion("claude-code", said)[0] == "deny" and b"work in a directory" in said.stdout
     payload = {"hook_event_name": "SessionStart", "cwd": "/", "source": "new"}
     said = answer("claude-code", json.dumps(payload).encode(), environ)
     assert b"No command can be run here: the root of the file system" in said.stdout
