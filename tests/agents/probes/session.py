@@ -83,8 +83,8 @@ def script(agent: str, index: str) -> list[Turn]:
     pip += f" --target lib --index-url {index}/simple/ --trusted-host {HOST} tinypkg 2>&1; echo pip=$?"
     npm = f"npm install --registry {index} tinypkg >/dev/null 2>&1; echo npm=$?"
     commit = "git add app.py new.txt && git commit -qm second; echo commit=$?"
-    served = f"setsid {python} -m http.server 8123 --bind 127.0.0.1 > /tmp/server.log 2>&1 & "
-    served += "echo $! > /tmp/server.pid; echo started"
+    serve = f"echo $$ > /tmp/server.pid; exec {python} -m http.server 8123 --bind 127.0.0.1"
+    served = f"setsid sh -c '{serve}' > /tmp/server.log 2>&1 & echo started"
     kept = "find ~/.claude/projects ~/.gemini/tmp -type f -name '*.txt' 2> /dev/null | xargs tail -qn1"
     stays = agent == "claude-code"
     turns = [

@@ -14,6 +14,7 @@ import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import le
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from pinfold.isolated import own_command
 from pinfold.service.local_socket import connect, socket_path
 from tests.patience import wait_until
 from tests.probe_module import SKIPPED, probes_of, run
+from tests.processes import processes_of
 
 CANNOT = "the sandbox is not available here"
 AGENT = """
@@ -452,6 +454,37 @@ def a_conversations_tmp_is_its_own_and_ends_with_it() -> None:
 # How it ends
 
 
+def fifty_conversations_at_once_leave_nothing() -> None:
+    with service() as pid:
+        begun()
+        told: dict[str, Ended] = {}
+
+        def talk(conversation: str) -> None:
+            line = f"echo {conversation} > /tmp/own; cat /tmp/own; sleep 600 > /dev/null 2>&1 &"
+            told[conversation] = turn(line, conversation)
+
+        before = held_by(pid)
+        names = [f"c{number}" for number in range(50)]
+        threads = [threading.Thread(target=talk, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {name: each.out.strip() for name, each in told.items()} == {name: name for name in names}, told
+        for name in names:
+            ending = payload("", name, hook_event_name="SessionEnd", reason="other")
+            done = subprocess.run(hook_words("claude-code"), input=ending, env=environ(), text=True)
+            assert done.returncode == 0
+        wait_until(lambda: all(map(le, held_by(pid), before)))
+        assert is_warm()
+
+
+def held_by(pid: int) -> tuple[int, int, int]:
+    """A service's descriptors, threads and processes."""
+    open_ones, threads = (len(os.listdir(f"/proc/{pid}/{each}")) for each in ("fd", "task"))
+    return open_ones, threads, len(processes_of(pid))
+
+
 def a_client_that_dies_ends_its_command() -> None:
     with service():
         line = hook("sleep 600 & echo $! > /tmp/pid; echo ready; sleep 600").line
@@ -820,7 +853,7 @@ def nothing_in_a_sandbox_reaches_the_service() -> None:
 
 HELPERS = (
     *("environ", "service", "listens", "payload", "hook", "said_of", "shell", "skip_without_sandbox", "turn"),
-    *("agent_program", "another_agent", "is_warm", "begun", "records", "used", "lined"),
+    *("agent_program", "another_agent", "held_by", "is_warm", "begun", "records", "used", "lined"),
     *("program", "attended"),
 )
 NAMES = probes_of(globals(), *HELPERS)
