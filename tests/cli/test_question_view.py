@@ -251,7 +251,7 @@ def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> Non
 
 
 def test_a_writes_question_goes_with_its_command(screen: Screen) -> None:
-    screen.run("run", "--timeout", "10", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
+    screen.run("run", "--timeout", "20", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
     screen.wait_for("Allow this write? [")
     after = screen.wait_for("exit:124")
     assert "Traceback" not in after and "warden" not in after

@@ -290,10 +290,11 @@ def a_state_is_good_for_its_own_call_alone() -> None:
 @each_era
 async def a_cancelled_call_ends_its_command(era: str) -> None:
     async with client(era) as opened:
-        line = "touch began; sleep 1000; touch ended"
+        # A `touch` that dies before it has its file leaves none; the second shows that the first has ended.
+        line = "touch began; touch sleeps; sleep 1000; touch ended"
         call = asyncio.create_task(use(opened, "execute_command", command=line))
         async with asyncio.timeout(PATIENCE):
-            while not os.path.exists("began"):
+            while not os.path.exists("sleeps"):
                 await asyncio.sleep(0.05)
         call.cancel()
         with suppress(asyncio.CancelledError):
@@ -302,6 +303,8 @@ async def a_cancelled_call_ends_its_command(era: str) -> None:
             while (await use(opened, "execute_command", command="pgrep -x sleep"))[2]["exitCode"] != 1:
                 await asyncio.sleep(0.05)
         os.unlink("began")
+        with suppress(FileNotFoundError):
+            os.unlink("sleeps")
     assert live_sessions() == []
 
 
