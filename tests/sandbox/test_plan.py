@@ -20,10 +20,11 @@ from pinfold.sandbox.linux.protocol.operations import (
     Pin,
     Point,
     Protect,
+    Reveal,
     Seal,
     Seccomp,
 )
-from pinfold.sandbox.plan import ExistingPath, ExistingPaths, Plan, plan_pen
+from pinfold.sandbox.plan import ExistingPath, ExistingPaths, Plan, ShownPath, plan_pen
 
 GOLDEN = Path(__file__).parent / "golden"
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -242,3 +243,13 @@ def test_what_disables_tmp_disables_one_that_is_granted() -> None:
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True)
     plan = plan_pen(policy, ExistingPaths((WORK,), writable=(ExistingPath("/tmp"),)))
     assert Bind("/tmp", True) not in plan.operations and plan.temporary is None
+
+
+@pytest.mark.parametrize("granted", [(), (ExistingPath("/tmp/home"),)])
+def test_what_a_private_tmp_has_taken_away_shows_nothing(granted: tuple[ExistingPath, ...]) -> None:
+    """The home lies below /tmp. Nothing of it is there to be shown, unless it is granted."""
+    hidden = ExistingPath("/tmp/home/.claude")
+    shown = ShownPath(hidden.path, f"{hidden.path}/skills", "directory")
+    plan = plan_pen(WORKSPACE, ExistingPaths((WORK,), readable=granted, hidden=(hidden,), shown=(shown,)))
+    revealed = [each.path for each in plan.operations if isinstance(each, Reveal)]
+    assert revealed == ([shown.path] if granted else [])

@@ -140,7 +140,7 @@ def plan_pen(
             *_machine(places, tmp),
             *_binds(places, granted),
             *_inside(policy, places, granted),
-            *_hidden(places),
+            *_hidden(places, granted),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
             *_limits(policy),
@@ -312,11 +312,13 @@ def _git_directory(place: ExistingPath) -> ExistingPath:
     return ExistingPath(f"{head}/.git", "directory")
 
 
-def _hidden(places: ExistingPaths) -> Iterator[Operation]:
-    """Parents first: what is shown in a hidden directory may hold something that is hidden."""
+def _hidden(places: ExistingPaths, granted: Granted) -> Iterator[Operation]:
+    """Parents first: what is shown in a hidden directory may hold something that is hidden. Nothing is shown
+    in a directory that a cover or a private /tmp has taken away."""
     paths = {place.path for place in places.hidden}
     for place in _sorted(places.hidden):
-        shown = [each for each in places.shown if each.directory == place.path]
+        is_there = not _within(place.path, (*COVERED, *TEMPORARY)) or _within(place.path, granted)
+        shown = [each for each in places.shown if is_there and each.directory == place.path]
         if not shown or _within(place.path, paths):
             yield Hide(place.path, place.kind)
             continue
