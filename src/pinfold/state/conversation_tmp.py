@@ -14,6 +14,7 @@ from time import time
 from pinfold.state.directory import state_directory
 
 DAY = 86_400.0
+LIKE_TMP = 0o1777
 SHORT = 12
 """Characters of a conversation's digest that the name of its directory in /tmp has."""
 
@@ -25,29 +26,29 @@ def scratch_directory(agent: str, conversation: str, environ: Mapping[str, str])
     """
     top = _scratch_top()
     path = _scratch_of(agent, conversation, environ)
-    try:
-        for directory, mode in ((top, 0o700), (path, 0o1777)):
-            if not os.path.lexists(directory):
-                os.mkdir(directory, 0o700)
-                os.chmod(directory, mode)
-            found = os.lstat(directory)
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-                return ""
-            if directory == top and found.st_mode & 0o077:
-                return ""
-    except OSError:
-        return ""
-    return path
+    with suppress(OSError):
+        if not os.path.lexists(top):
+            os.mkdir(top, 0o700)
+        if not _is_own(top):
+            return ""
+        if not os.path.lexists(path):
+            os.mkdir(path)
+            os.chmod(path, LIKE_TMP)
+        return path if _is_directory(path) else ""
+    return ""
 
 
 def remove_scratch(agent: str, conversation: str, environ: Mapping[str, str]) -> None:
     """Preconditions: nothing runs in the conversation's sandbox any more."""
-    _remove_tree(_scratch_of(agent, conversation, environ))
+    if _is_own(_scratch_top()):
+        _remove_tree(_scratch_of(agent, conversation, environ))
 
 
 def sweep_scratch(environ: Mapping[str, str]) -> None:
     """Removes what conversations have left that nobody can take up again, once it is a day old."""
     top, prefix = _scratch_top(), scratch_prefix(environ)
+    if not _is_own(top):
+        return
     with suppress(OSError):
         known = {name[:SHORT] for name in _listed(conversations_directory(environ))}
         for name in os.listdir(top):
@@ -72,6 +73,21 @@ def _listed(directory: str) -> list[str]:
     return []
 
 
+def _is_own(top: str) -> bool:
+    """Whether only the user can have made what is in it: any other user may make a name in /tmp."""
+    with suppress(OSError):
+        return _is_directory(top) and not os.lstat(top).st_mode & 0o077
+    return False
+
+
+def _is_directory(path: str) -> bool:
+    """Whether it is the user's own directory, and no link to one."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return False
+
+
 def _scratch_top() -> str:
     return f"/tmp/pinfold-{os.geteuid()}"  # noqa: S108
 
@@ -91,7 +107,12 @@ def _digest(text: str) -> str:
 
 
 def _remove_tree(top: str) -> None:
-    """No link is followed. Directories that a command has closed are opened first."""
+    """No link is followed. Directories that a command has closed are opened first.
+
+    Preconditions: no other user can enter the directory around it (`_is_own`).
+    """
+    if not _is_directory(top):
+        return
     with suppress(OSError):
         for directory, names, _ in os.walk(top):
             for name in names:
