@@ -60,7 +60,7 @@ MAY_IMPORT = {
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
-    "approval/elsewhere.py",
+    "approval/notifications.py",
     "integrations/hooks/hook_process.py",
     "service/command_client.py",
     "service/client.py",
@@ -72,7 +72,7 @@ STARTS_PROCESSES = {
     "sandbox/unsandboxed.py",
     "sandbox/linux/keeper/build_pen.py",
     "sandbox/linux/host/spawn_keeper.py",
-    "sandbox/linux/keeper/builders.py",
+    "sandbox/linux/keeper/forked_helpers.py",
     "sandbox/linux/spawner/main.py",
 }
 

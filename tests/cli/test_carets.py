@@ -12,8 +12,8 @@ from pinfold.cli.carets import columns_of, draw, spaced, unspaced
 from pinfold.cli.output import fold, fold_for_terminal
 from pinfold.cli.question_view import QuestionView
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Span
 from pinfold.model.permission import Capability
+from pinfold.model.text_positions import Span
 from tests.approval.questions import question
 
 

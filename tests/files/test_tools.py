@@ -18,7 +18,7 @@ from pinfold.files.text_format import replace_blocks
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.sandbox.linux.protocol import rename_lock
-from pinfold.session import resources
+from pinfold.session import open_parts
 from tests.files.races import RACES, race
 from tests.patience import PATIENCE
 
@@ -420,7 +420,7 @@ def test_a_second_project_is_reached_once_it_is_added(session: pinfold.Session, 
 def test_what_has_no_fence_has_no_pens_to_keep_still(
     files: FileTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_backends", {})
+    monkeypatch.setattr(open_parts, "_backends", {})
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(rename_lock, "RenameLock", None)
     files.write("a", "x")

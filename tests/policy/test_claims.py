@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import HookAnswer
-from pinfold.model.locations import Origin
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.model.settings import Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.decide import decide
 from pinfold.policy.widen import with_approved
 from pinfold.settings import policy_of

@@ -7,8 +7,8 @@ import pytest
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
-from pinfold.model.locations import Origin
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.model.text_positions import Origin
 from pinfold.policy.decide import STEPS
 from tests.policy.world import ROOT, Paper, judged
 

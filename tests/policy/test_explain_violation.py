@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pinfold.model.codes import ViolationCode
-from pinfold.model.locations import Origin
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings, TmpAccess
+from pinfold.model.text_positions import Origin
 from pinfold.model.violation import Violation
 from pinfold.policy.explain_violation import drop_closed_ports, explained, is_ignored, sufficient_policy
 

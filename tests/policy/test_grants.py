@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.grants import (
     GrantContext,
     Grants,

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pinfold.model.decision import Verdict
-from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
 from pinfold.model.request import Connect
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.connect import reason_of
 from pinfold.policy.grants import GrantContext
 from pinfold.policy.learning import (

@@ -15,10 +15,10 @@ from spec.reference import Situation
 
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
-from pinfold.model.locations import Origin
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.settings import AutoRunControls
+from pinfold.model.text_positions import Origin
 from pinfold.policy.decide import decide
 from tests.policy import world
 

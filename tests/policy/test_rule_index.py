@@ -5,9 +5,9 @@ import random
 import pytest
 
 from pinfold import shell
-from pinfold.model.locations import Origin
 from pinfold.model.script import Command
 from pinfold.model.settings import Rule
+from pinfold.model.text_positions import Origin
 from pinfold.policy import rules
 from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import RuleIndex, restrictive_match

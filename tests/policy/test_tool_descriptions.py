@@ -1,9 +1,9 @@
 """Tool descriptions and refusals, as a model reads them."""
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
-from pinfold.model.locations import Origin
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import SandboxSettings, Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.prompt_text import REFUSED, describe_tools
 from pinfold.policy.reasons import describe_refusal
 

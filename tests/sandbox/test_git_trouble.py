@@ -10,10 +10,10 @@ import pytest
 from pinfold.model.protected_names import Match, NameRule
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.git import GitExemption
+from pinfold.sandbox.linux.warden.name_check import NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import ParentDirectory, PathTarget
 from pinfold.sandbox.linux.warden.peers import PeerWardens
-from pinfold.sandbox.linux.warden.rules import NameCheck, ProtectedChange
 
 
 class WaitingCaller:

@@ -14,10 +14,10 @@ from pinfold.approval.chain import Approver
 from pinfold.model.policy import PolicyType
 from pinfold.session.permission_requests import ask_for_permission
 from pinfold.settings.build import build, effective
+from pinfold.settings.cap_resumed import held_of
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.keys import TABLE, Direction
 from pinfold.settings.parse_layer import SettingsLayer
-from pinfold.settings.resume_cap import held_of
 from tests.settings.loaded import shape
 from tests.settings.test_claims import frozen, is_no_wider, layers
 

@@ -7,7 +7,6 @@ import pytest
 from tests.settings.loaded import layered, shape, write
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import (
     ApprovalSettings,
@@ -18,6 +17,7 @@ from pinfold.model.settings import (
     Settings,
     TmpAccess,
 )
+from pinfold.model.text_positions import Origin
 from pinfold.settings import Sources, load
 from pinfold.settings.build import effective
 from pinfold.settings.keys import TABLE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.settings.edit import quoted
+from pinfold.settings.toml_edit import quoted
 from pinfold.settings.toml_positions import Path, locate
 
 CASES = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Glob, Text, Trait, Variable, Word, literal_word
+from pinfold.model.text_positions import Span
 from pinfold.shell.unwrap import unwrap
 
 

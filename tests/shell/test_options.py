@@ -2,8 +2,8 @@
 
 import pytest
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Glob, Text, Variable, Word, drop_start, literal_word
+from pinfold.model.text_positions import Span
 from pinfold.shell.options import may_inject, sort_words
 from pinfold.shell.programs import chart
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinfold.model.errors import PinfoldError
-from pinfold.model.locations import Span
 from pinfold.model.script import Script
+from pinfold.model.text_positions import Span
 from pinfold.shell import parse, shfmt
 from pinfold.shell.shfmt import NoAnswer, ParserTrouble, TookTooLong
 from pinfold.shell.syntax import load_tree

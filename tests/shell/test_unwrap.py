@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.model.locations import Span
 from pinfold.model.script import (
     Assignment,
     Command,
@@ -18,6 +17,7 @@ from pinfold.model.script import (
     Word,
     literal_word,
 )
+from pinfold.model.text_positions import Span
 from pinfold.shell import parse
 from pinfold.shell.started_commands import Unwrapped
 from pinfold.shell.unwrap import unwrap

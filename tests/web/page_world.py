@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
-from pinfold.model.locations import Span
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.text_positions import Span
 from pinfold.web import WebApprover
 from pinfold.web.instance import WebPage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.workspace.disk import Disk
+from pinfold.workspace.disk_facts import Disk
 from pinfold.workspace.globs import widened
 
 NAMES = (

@@ -12,9 +12,9 @@ from msgspec import Struct
 from pinfold.approval.keystrokes import KEYS
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Span
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import POLICY_WORDS
+from pinfold.model.text_positions import Span
 from pinfold.policy.grants import TREE
 
 FOR_THE_SESSION = {

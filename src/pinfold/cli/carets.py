@@ -4,7 +4,7 @@ import os
 
 from pinfold.cli.output import INDENT, WIDEST, caller
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Span
+from pinfold.model.text_positions import Span
 
 CONTINUED = "↳ "
 

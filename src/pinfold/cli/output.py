@@ -17,7 +17,7 @@ from pinfold.cli import BAD_INPUT, STDERR, STDOUT
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible, visible_json
 from pinfold.model.home import home_of
-from pinfold.model.locations import Origin
+from pinfold.model.text_positions import Origin
 
 if TYPE_CHECKING:
     from typing import Any, TextIO

@@ -33,13 +33,13 @@ def run(args: Namespace) -> int:
     if args.agents:
         from pinfold.cli.serve_agents import serve_agents
         from pinfold.service.command_run import limits_of
-        from pinfold.session.resources import make_room
+        from pinfold.session.open_parts import make_room
 
         limits = limits_of(os.getpid())
         make_room()
         return serve_agents(limits)
     from pinfold.service.methods import Service
-    from pinfold.session.resources import make_room
+    from pinfold.session.open_parts import make_room
 
     make_room()
     overrides = overrides_of(args)

@@ -18,8 +18,8 @@ from pinfold.cli.output import (
 )
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Origin
 from pinfold.model.settings import Settings
+from pinfold.model.text_positions import Origin
 from pinfold.settings.parse_layer import SettingsLayer
 
 NARROWEST = 12
@@ -235,8 +235,8 @@ def _check_examples(layer: SettingsLayer) -> None:
 def _matches(decision: str, command: str, line: str) -> bool:
     """Whether a rule matches a line: for deny and ask any part of the line, for allow every part."""
     from pinfold import shell
-    from pinfold.model.locations import Origin
     from pinfold.model.settings import Rule
+    from pinfold.model.text_positions import Origin
     from pinfold.policy.rule_operands import RuleMatch
     from pinfold.policy.rules import covering_rule, restrictive_match
     from pinfold.shell.rule_text import shape

@@ -13,7 +13,7 @@ editor never hears of them, and where it would show a terminal of ours it is giv
 passes through as it is. No other version than 1 passes. The editor's person answers our questions. An
 agent's own question about a command that is denied is answered with its rejection; no other one is, since we
 cannot know that the agent will run it here. An agent that runs things by itself is not held by this: as soon
-as it reports a command that no terminal was made for, it is stopped (`acp_own_runs`).
+as it reports a command that no terminal was made for, it is stopped (`acp_bypasses`).
 
 INVARIANT: the agent cannot answer our questions. It never sees their ids, cannot guess them, and may use none
 that looks like one.
@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver, wording
-from pinfold.integrations.acp_own_runs import OwnRuns
+from pinfold.integrations.acp_bypasses import OwnRuns
 from pinfold.integrations.acp_terminals import Terminal
 from pinfold.integrations.markdown import verbatim, verbatim_line
 from pinfold.model.decision import Verdict

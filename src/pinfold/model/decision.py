@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from pinfold.model.locations import Origin, Span
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.text_positions import Origin, Span
 
 
 class Verdict(StrEnum):

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from pinfold.model.deadline import NEVER, Deadline
 from pinfold.model.decision import Verdict
-from pinfold.model.locations import Origin
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.script import Script
+from pinfold.model.text_positions import Origin
 
 
 class Files(Protocol):

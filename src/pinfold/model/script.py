@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pinfold.model.locations import Span
+from pinfold.model.text_positions import Span
 
 LONGEST_LINE = 10_000
 """Characters; Pinfold does not judge a longer line."""

@@ -8,9 +8,9 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
-from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, EnvironmentRules, Limits, PolicyType
 from pinfold.model.script import Shape
+from pinfold.model.text_positions import Origin
 
 
 class AutoRunMode(StrEnum):

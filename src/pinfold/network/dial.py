@@ -16,9 +16,9 @@ from typing import NamedTuple
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address, special_kind
 from pinfold.network.dns_lookup import LookUp, LookUpQueue
-from pinfold.network.echoed_credentials import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.host_decision import Decide, HostDecision
 from pinfold.network.limits import GateLimits
+from pinfold.network.proxy_credentials import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.refusal import Refusal, RefusalKind
 from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, UpstreamProxy, open_tunnel
 from pinfold.network.wildcard_budget import WildcardBudget

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.network.echoed_credentials import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.http_heads import (
     LONGEST_HEAD,
     HeadReader,
@@ -27,6 +26,7 @@ from pinfold.network.http_heads import (
     response_headers,
     upstream_headers,
 )
+from pinfold.network.proxy_credentials import ECHOED, EchoedCredentialsError, ProxyEcho
 from pinfold.network.refusal import Malformed, RefusalKind
 from pinfold.network.upstream import UpstreamProxy
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.codes import ViolationCode
-from pinfold.model.locations import Origin
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
+from pinfold.model.text_positions import Origin
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
 from pinfold.policy.hidden_paths import (
     OF_AGENT,

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from pinfold.model.decision import Widening
 from pinfold.model.facts import Facts
 from pinfold.model.hosts import canonical, special_kind
-from pinfold.model.locations import Origin
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.script import Command, Word
 from pinfold.model.settings import NetworkAccess, Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.grants import GIT_WRITES
 from pinfold.policy.hidden_paths import SECRETS, hidden_by, hiding_rule
 from pinfold.policy.hosts import covers

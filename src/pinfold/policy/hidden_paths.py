@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from pinfold.model.locations import Origin
 from pinfold.model.partly_hidden import PartlyHidden, partly_hidden
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
+from pinfold.model.text_positions import Origin
 from pinfold.policy.ignore import NAMED, Ignore, IgnoredNames, united
 from pinfold.policy.paths import upwards
 from pinfold.policy.reasons import remedy_for

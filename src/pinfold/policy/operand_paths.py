@@ -207,7 +207,7 @@ def _workspace_named_by(word: Word, directories: tuple[str, ...], facts: Facts) 
 def _listed_whole(word: Word, directories: tuple[str, ...], facts: Facts) -> str:
     """The directory of which the word may be any file, if that is the workspace or the like; else empty."""
     # Imported here: few lines delete what they do not name.
-    from pinfold.policy.listed_deletions import HOME, directories_listed
+    from pinfold.policy.piped_deletions import HOME, directories_listed
 
     found = directories_listed(word, facts.script.text)
     places = (facts.home if each == HOME else join(base, each) for each in found for base in directories)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.escape_text import quoted, visible
-from pinfold.model.locations import Origin, Span
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import AutoRunMode, Rule, Settings
+from pinfold.model.text_positions import Origin, Span
 from pinfold.policy.command_context import CommandContext
 from pinfold.policy.rule_operands import RuleMatch
 from pinfold.policy.rules import indexed, is_sink, may_be_told, restrictive_match

@@ -18,10 +18,10 @@ from pinfold.model.git_repositories import (
     is_repository,
     lacks_only_head,
 )
-from pinfold.model.locations import Span
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.script import Command, Text, Trait, Word
 from pinfold.model.settings import Settings
+from pinfold.model.text_positions import Span
 from pinfold.policy.command_context import CommandContext
 from pinfold.policy.hidden_paths import hidden_by, is_pattern
 from pinfold.policy.operand_paths import (

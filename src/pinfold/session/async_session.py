@@ -32,7 +32,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.sandbox.threads import Workers
 from pinfold.session.execution import Execution
-from pinfold.session.resources import CLOSED
+from pinfold.session.open_parts import CLOSED
 from pinfold.session.result import Result
 from pinfold.session.session import Session
 

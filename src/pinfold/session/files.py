@@ -13,10 +13,10 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
+from pinfold.session.command_questions import settled
+from pinfold.session.open_parts import Resources, block_renames
 from pinfold.session.request import as_request
-from pinfold.session.resources import Resources, block_renames
 from pinfold.session.result import is_allowed, refusal_of
-from pinfold.session.settle import settled
 
 CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
 

@@ -14,17 +14,17 @@ from pinfold.model.context import Context
 from pinfold.model.deadline import Deadline, DeadlinePassed
 from pinfold.model.decision import Decision, Verdict, Widening
 from pinfold.model.facts import Facts, HookAnswer
-from pinfold.model.locations import Origin, Span
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import Script, Unknown
 from pinfold.model.settings import Rule
 from pinfold.model.symlinks import real_path
+from pinfold.model.text_positions import Origin, Span
 from pinfold.policy.decide import decide
 from pinfold.sandbox.probe import is_inside_sandbox, sandbox_trouble
 from pinfold.session.request import as_request, has_unread_variables, judged_line
 from pinfold.shell.rule_text import shape
 from pinfold.state.directory import state_directory
-from pinfold.workspace.disk import Disk
+from pinfold.workspace.disk_facts import Disk
 from pinfold.workspace.granted_paths import with_places
 from pinfold.workspace.made_inside import MadeInside
 from pinfold.workspace.policy_source import PolicySource

@@ -24,11 +24,11 @@ from pinfold.model.permission import Answer, PermissionNeeded, Settlement, Settl
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.policy.explain_violation import sufficient_policy
+from pinfold.session.command_questions import CommandQuestions
 from pinfold.session.execution import Execution, Need
+from pinfold.session.open_parts import Resources
 from pinfold.session.request import CHANGED, Given
-from pinfold.session.resources import Resources
 from pinfold.session.result import Judged
-from pinfold.session.settle import CommandQuestions
 
 MOST = 64
 """Runs that are kept until a caller grants what they needed."""

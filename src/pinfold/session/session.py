@@ -24,6 +24,7 @@ from pinfold.model.settings import Settings
 from pinfold.model.symlinks import project_directory
 from pinfold.session.execution import Execution, Explanations
 from pinfold.session.judge import Judge, Talk, start_of
+from pinfold.session.open_parts import Resources, fingerprint_of
 from pinfold.session.request import (
     Given,
     as_command,
@@ -33,7 +34,6 @@ from pinfold.session.request import (
     start_in,
     with_variables,
 )
-from pinfold.session.resources import Resources, fingerprint_of
 from pinfold.session.result import Judged
 from pinfold.settings.parse_layer import overlaid
 from pinfold.settings.sources import file_of, find_project
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from pinfold.files import FileTools
     from pinfold.model.violation import Violation
     from pinfold.policy.grants import GrantContext
+    from pinfold.session.command_questions import CommandQuestions
     from pinfold.session.execution import Need
     from pinfold.session.journal import Ledger
-    from pinfold.session.resources import Fences
+    from pinfold.session.open_parts import Fences
     from pinfold.session.result import Result
     from pinfold.session.retry import Retries
-    from pinfold.session.settle import CommandQuestions
 
 
 class Session:
@@ -134,7 +134,7 @@ class Session:
 
     def _keep(self) -> None:
         """Writes down what it has, for a later `resume`."""
-        from pinfold.settings.resume_cap import held_of
+        from pinfold.settings.cap_resumed import held_of
         from pinfold.state.resume import keep
 
         settings = self.settings
@@ -203,7 +203,7 @@ class Session:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
         with self._changing:
             if self._held is not None:
-                from pinfold.settings.resume_cap import with_change
+                from pinfold.settings.cap_resumed import with_change
 
                 before, self._held = self._held, with_change(self._held, overrides)
                 try:
@@ -404,7 +404,7 @@ class Session:
     def _asking(self) -> "CommandQuestions":
         with self._lock:
             if self._questions is None:
-                from pinfold.session.settle import CommandQuestions
+                from pinfold.session.command_questions import CommandQuestions
 
                 self._questions = CommandQuestions(self._resources, self._judged, self._refusals)
             return self._questions

@@ -15,8 +15,8 @@ from pinfold.model.request import RunCommand
 from pinfold.model.symlinks import real_path
 from pinfold.sandbox.backend import StartRequest
 from pinfold.session.execution import End, Execution, Explanations, Need, Unseen
+from pinfold.session.open_parts import Resources
 from pinfold.session.request import Given
-from pinfold.session.resources import Resources
 from pinfold.session.result import Judged
 
 if TYPE_CHECKING:

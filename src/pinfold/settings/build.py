@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Origin
 from pinfold.model.policy import (
     POLICY_WORDS,
     Cap,
@@ -45,6 +44,7 @@ from pinfold.model.settings import (
     Settings,
     TmpAccess,
 )
+from pinfold.model.text_positions import Origin
 from pinfold.settings.keys import BY_NAME, TABLE, ValueKind
 from pinfold.settings.merge import EMPTIED, MergedSettings, bind, insisting, merge
 from pinfold.settings.parse_layer import SettingsLayer, WrittenValue
@@ -81,7 +81,7 @@ def build(
     managed = [layer for layer in layers if layer.document.layer == "managed"]
     bind(merged, managed)
     if held is not None:
-        from pinfold.settings.resume_cap import held_layer, hold
+        from pinfold.settings.cap_resumed import held_layer, hold
 
         hold(merged, held_layer(held))
     values = _Values(merged, shape)

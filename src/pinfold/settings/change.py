@@ -1,14 +1,14 @@
 """Changes the user's settings file: some entries more, or one fewer.
 
-Joins `edit` (pure) to `files`, and believes no result that does not read back as valid settings. Used by the
-command line and by an approval that is to hold always.
+Joins `toml_edit` (pure) to `files`, and believes no result that does not read back as valid settings. Used by
+the command line and by an approval that is to hold always.
 """
 
 from collections.abc import Callable, Iterable
 
 from pinfold.model.escape_text import visible
 from pinfold.model.script import Shape
-from pinfold.settings import edit
+from pinfold.settings import toml_edit
 from pinfold.settings.files import locked, read_text, write_text
 from pinfold.settings.keys import BY_NAME, ValueKind
 from pinfold.settings.parse_layer import WrittenValue, read_layer
@@ -24,8 +24,8 @@ def add_command(path: str, key: str, text: str, shape: Callable[[str], Shape], r
         if _same(before, key, text, shape):
             return before
         if reason and section == "commands":
-            return edit.add_rule(before, name, text, reason)
-        return edit.add_entry(before, section, name, text)
+            return toml_edit.add_rule(before, name, text, reason)
+        return toml_edit.add_entry(before, section, name, text)
 
     return _change(path, edited)
 
@@ -40,7 +40,7 @@ def add_host(path: str, key: str, text: str, check: Callable[[str], None]) -> bo
     except ValueError as error:
         raise PolicyError(f"`{visible(text[:80])}` is not a host: {visible(str(error))}") from None
     section, name = key.split(".")
-    return _change(path, lambda before: edit.add_entry(before, section, name, text))
+    return _change(path, lambda before: toml_edit.add_entry(before, section, name, text))
 
 
 def with_values(text: str, values: Iterable[tuple[str, str]]) -> str:
@@ -48,9 +48,9 @@ def with_values(text: str, values: Iterable[tuple[str, str]]) -> str:
     for key, value in values:
         section, name = key.split(".")
         if BY_NAME[key].is_scalar:
-            text = edit.set_value(text, section, name, value)
+            text = toml_edit.set_value(text, section, name, value)
         else:
-            text = edit.add_entry(text, section, name, value)
+            text = toml_edit.add_entry(text, section, name, value)
     return text
 
 
@@ -65,9 +65,9 @@ def remove_command(path: str, key: str, text: str, shape: Callable[[str], Shape]
 
     def edited(before: str) -> str:
         for entry in _same(before, key, text, shape):
-            before = edit.remove_entry(before, section, name, str(entry.value))
+            before = toml_edit.remove_entry(before, section, name, str(entry.value))
             if section == "commands":
-                before = edit.remove_rules(before, name, str(entry.value))
+                before = toml_edit.remove_rules(before, name, str(entry.value))
         return before
 
     return _change(path, edited)

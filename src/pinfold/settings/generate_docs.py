@@ -111,7 +111,7 @@ def written(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        from pinfold.settings.edit import quoted
+        from pinfold.settings.toml_edit import quoted
 
         return quoted(value)
     if isinstance(value, dict):

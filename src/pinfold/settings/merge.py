@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Origin
+from pinfold.model.text_positions import Origin
 from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, WrittenBy
 from pinfold.settings.parse_layer import SettingsLayer, WrittenValue, shown_origin
 

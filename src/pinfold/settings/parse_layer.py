@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import first_invisible, visible
-from pinfold.model.locations import Origin
+from pinfold.model.text_positions import Origin
 from pinfold.settings.keys import (
     BY_NAME,
     DECISIONS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import is_invisible, visible
-from pinfold.model.locations import Origin
+from pinfold.model.text_positions import Origin
 
 if TYPE_CHECKING:
     from pinfold.settings.toml_positions import Path, TomlPosition, TomlPositions

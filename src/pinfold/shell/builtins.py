@@ -12,11 +12,11 @@ Facts about bash: traps, aliases, completions, keys (`bind -x`), `mapfile -C` an
 
 from collections.abc import Callable
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Command, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.cd_tracking import MOVERS, anywhere, without_prefix
+from pinfold.shell.findings import Findings, Nested
 from pinfold.shell.name_builtins import TAKES_NAMES
-from pinfold.shell.results import Findings, Nested
 from pinfold.shell.stdin import is_stream
 from pinfold.shell.variables import EVALUATED, RUN_LATER, keeps
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Glob, Home, Word
-from pinfold.shell.results import LineFacts, Places
+from pinfold.model.text_positions import Span
+from pinfold.shell.findings import LineFacts, Places
 
 MAX_WAYS = 4
 _FORGETS = frozenset(("pushd", "popd", "dirs", "eval", "source", ".", "shopt", "trap"))

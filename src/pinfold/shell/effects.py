@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from pinfold.model.locations import Span
 from pinfold.model.script import (
     Command,
     Computed,
@@ -27,6 +26,7 @@ from pinfold.model.script import (
     known_text,
     literal_word,
 )
+from pinfold.model.text_positions import Span
 from pinfold.shell.canonical_names import FORMS
 from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.placeholders import is_narrowed, some_of

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from pinfold.model.escape_text import first_invisible
-from pinfold.model.locations import Span
 from pinfold.model.script import Word
+from pinfold.model.text_positions import Span
+from pinfold.shell.findings import Findings, Places
 from pinfold.shell.quotes import undo_ansi_c
-from pinfold.shell.results import Findings, Places
 from pinfold.shell.tree_text import (
     Node,
     SourceText,

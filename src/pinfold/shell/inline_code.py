@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Redirection, Trait, Word, known_text, literal_word
 from pinfold.shell.effects import running_scripts
+from pinfold.shell.findings import ShellText
 from pinfold.shell.options import CommandStage
-from pinfold.shell.results import ShellText
 from pinfold.shell.started_commands import StartedCommands
 from pinfold.shell.stdin import (
     given_texts,

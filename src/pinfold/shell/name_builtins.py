@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word, drop_start
-from pinfold.shell.results import Findings
+from pinfold.shell.findings import Findings
 from pinfold.shell.tree_text import holds_substitution
 from pinfold.shell.variables import OWN_LISTS, RUN_LATER, default, keeps, note_assigned
 

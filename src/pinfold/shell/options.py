@@ -10,8 +10,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Glob, Text, Variable, Word, drop_start, literal_word
+from pinfold.model.text_positions import Span
 from pinfold.shell.canonical_names import FORMS, in_one_form
 from pinfold.shell.programs import Chart, Option, is_risky
 

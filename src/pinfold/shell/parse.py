@@ -5,7 +5,7 @@ what nodes, builtins and programs mean (`walk`, `builtins`, `unwrap`).
 
 A pass: tree -> raw commands -> for each one, what it does to the shell (`builtins`) and what the program does
 (`unwrap`). Both may find further commands and texts; the pass ends when there are no new ones. Passes repeat
-while facts about the whole line grow (`results`).
+while facts about the whole line grow (`findings`).
 
 INVARIANT: trouble removes no command. Where a text cannot be read to its end, or a bound is reached, `Script`
 lists the commands found elsewhere in the line, and `problem` says that there may be more.
@@ -19,12 +19,12 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.model.deadline import NEVER, Deadline
-from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
+from pinfold.shell.findings import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.program_variables import argument_assignments, with_given_words
-from pinfold.shell.results import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.syntax import MAX_CHARACTERS, ReadLines, load_tree, read_lines
 from pinfold.shell.tree_text import Node, SourceText

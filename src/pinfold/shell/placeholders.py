@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Part, Text, Word, known_text, literal_word
+from pinfold.model.text_positions import Span
 from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.programs import Runs
 

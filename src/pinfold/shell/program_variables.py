@@ -31,7 +31,7 @@ from pinfold.model.script import (
     Word,
     literal_word,
 )
-from pinfold.shell.results import ShellText
+from pinfold.shell.findings import ShellText
 from pinfold.shell.variables import ArgumentVariable, argument_variables, default, is_shell_text, keeps
 
 # Facts about bash: a function in the environment is `BASH_FUNC_name%%=() { ...; }`.

@@ -7,11 +7,11 @@ begins and ends, and raises `UnknownNode` where they may not. `walk` knows which
 
 from collections.abc import Sequence
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Part, Redirection, Text, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.expansions import ExpansionVisitor
+from pinfold.shell.findings import Places
 from pinfold.shell.quotes import undo_here_document
-from pinfold.shell.results import Places
 from pinfold.shell.stdin import HERE, is_of_standard_input
 from pinfold.shell.tree_text import Node, SourceText, holds_substitution, value_of
 from pinfold.shell.words import Scope, UnknownNode, read_expansion, read_word, read_words

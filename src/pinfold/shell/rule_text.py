@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Command, Goals, Shape, Trait, Word, literal_word
+from pinfold.model.text_positions import Span
 from pinfold.shell.effects import uncharted
 from pinfold.shell.options import CommandStage, resolve
 from pinfold.shell.programs import Chart, Program, chart, program_name

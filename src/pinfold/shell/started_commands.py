@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.locations import Span
 from pinfold.model.script import (
     Assignment,
     Command,
@@ -21,12 +20,13 @@ from pinfold.model.script import (
     drop_start,
     literal_word,
 )
+from pinfold.model.text_positions import Span
 from pinfold.shell.dialects import reads_alike
+from pinfold.shell.findings import ShellText
 from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.program_variables import texts_in_variables
 from pinfold.shell.programs import Runs, chart, program_name
 from pinfold.shell.quotes import split_like_env
-from pinfold.shell.results import ShellText
 from pinfold.shell.stdin import piped
 from pinfold.shell.written_files import WrittenFile
 

@@ -14,9 +14,9 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Redirection, Substitution, Word
-from pinfold.shell.results import Places
+from pinfold.model.text_positions import Span
+from pinfold.shell.findings import Places
 from pinfold.shell.tree_text import Node
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})

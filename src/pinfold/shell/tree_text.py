@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pinfold.model.locations import Span
+from pinfold.model.text_positions import Span
 from pinfold.shell.quotes import undo_ansi_c
 
 Node = dict[str, Any]

@@ -27,11 +27,11 @@ from pinfold.model.script import (
 )
 from pinfold.shell.canonical_names import file_as_program, module_as_program, package_name, service_of
 from pinfold.shell.effects import complete, uncharted
+from pinfold.shell.findings import MAX_DEPTH
 from pinfold.shell.options import CommandStage, GivenOption, resolve
 from pinfold.shell.placeholders import filled, with_found, with_inputs
 from pinfold.shell.program_variables import texts_in_variables
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
-from pinfold.shell.results import MAX_DEPTH
 from pinfold.shell.started_commands import (
     StartedCommands,
     Unwrapped,
@@ -82,7 +82,7 @@ def unwrap(
 def _written(command: Command) -> tuple[WrittenFile, ...]:
     if not command.redirections and not command.writes:
         return ()
-    from pinfold.shell.stdout import written_by  # most commands write no file
+    from pinfold.shell.known_output import written_by  # most commands write no file
 
     return tuple(written_by(command))
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 from msgspec import Struct
 
 from pinfold.model.load_structs import load_as
-from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Computed, Defaulted, Hazard, Variable, Word, drop_start
+from pinfold.model.text_positions import Span
+from pinfold.shell.findings import Findings
 from pinfold.shell.programs import DATA
-from pinfold.shell.results import Findings
 
 
 class ArgumentVariable(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,11 +11,11 @@ INVARIANT: `expansions.visit_word` gets every word of every node, so the walk mi
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.cd_tracking import After, after_command, anywhere, stays, unite
+from pinfold.shell.findings import Findings, Places
 from pinfold.shell.redirections import RedirectionVisitor
-from pinfold.shell.results import Findings, Places
 from pinfold.shell.stdin import fed_from, piped, unknown_text
 from pinfold.shell.tree_text import Node, SourceText
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
@@ -168,7 +168,7 @@ class _Walker(RedirectionVisitor):
                 raise UnknownNode(f"an unknown operator: {op}")
 
     def printed_by(self, stmt: Node) -> tuple[Redirection, ...]:
-        from pinfold.shell.stdout import printed  # most lines have no pipe
+        from pinfold.shell.known_output import printed  # most lines have no pipe
 
         text, files = printed(stmt, self.scope)
         return tuple(map(fed_from, files)) if text is None else (piped(text),)

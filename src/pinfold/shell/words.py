@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from pinfold.model.locations import Span
 from pinfold.model.script import (
     Computed,
     Defaulted,
@@ -24,6 +23,7 @@ from pinfold.model.script import (
     Variable,
     Word,
 )
+from pinfold.model.text_positions import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
 from pinfold.shell.quotes import undo_ansi_c, undo_double
 from pinfold.shell.tree_text import Node, SourceText, value_of

@@ -2,7 +2,7 @@
 
 Each session writes down what it had (`keep`): its projects, the settings it was given, and every value
 in force. INVARIANT (resume_never_widens): what is written there caps today's settings key by key
-(`settings.resume_cap`), and where it cannot be read or restored, the session is not resumed.
+(`settings.cap_resumed`), and where it cannot be read or restored, the session is not resumed.
 """
 
 import os

@@ -12,8 +12,8 @@ from msgspec import Meta, Struct
 
 from pinfold.approval import wording
 from pinfold.model.escape_text import visible
-from pinfold.model.locations import Span
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.text_positions import Span
 
 LONGEST = 1 << 20
 """Bytes of a line."""

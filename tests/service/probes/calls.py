@@ -25,7 +25,7 @@ from pinfold.service.lines import LineStream
 from pinfold.service.listener import ServiceListener, token_file
 from pinfold.service.methods import Service
 from pinfold.service.remote_session import RemoteEvent, RemoteSession, ServiceError
-from pinfold.session.resources import make_room
+from pinfold.session.open_parts import make_room
 from pinfold.state.sessions import live_sessions
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import probes_of, run

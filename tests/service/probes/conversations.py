@@ -748,7 +748,7 @@ def an_agent_without_dialogs_asks_on_the_page() -> None:
 
 def no_command_reads_the_secret_of_the_webhook() -> None:
     """The webhook answers for an agent without dialogs, and no command could."""
-    from tests.approval.test_elsewhere import receiver, signed
+    from tests.approval.test_notifications import receiver, signed
 
     Path.home().joinpath("other").mkdir()
     own = environ()

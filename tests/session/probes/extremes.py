@@ -20,7 +20,7 @@ from pinfold.audit.history import entries
 from pinfold.kernel import mounts, namespaces, process, seccomp
 from pinfold.kernel.syscall import number
 from pinfold.model.errors import ConfinementError, PinfoldError
-from pinfold.session import resources
+from pinfold.session import open_parts
 from pinfold.state.directory import journal_file
 from tests.probe_module import LIVING, run
 
@@ -465,7 +465,7 @@ def _try_without(call: str, argument: int | None, code: int, words: str) -> None
 
 
 def _try_once_known(call: str, argument: int | None, code: int) -> None:
-    resources._backend()
+    open_parts._backend()
     _try_without(call, argument, code, "")
 
 

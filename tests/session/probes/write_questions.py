@@ -23,7 +23,7 @@ from pinfold.model.policy import PolicyType
 from pinfold.policy.grants import GrantContext
 from pinfold.sandbox.backend import StartRequest
 from pinfold.sandbox.linux.host.backend import LinuxBackend
-from pinfold.session import resources
+from pinfold.session import open_parts
 from pinfold.session.serialize import result_as_plain
 from pinfold.settings import files, sources
 from pinfold.state.directory import state_directory
@@ -1249,7 +1249,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
 
 def without_notifications_there_is_no_pen_to_write_in() -> None:
     """Names could be made that are protected: nothing runs, and nothing is asked or tried in another way."""
-    backend = resources._backend()
+    backend = open_parts._backend()
     assert isinstance(backend, LinuxBackend)
     person = Person()
     for fact in ("notification", "wait_killable"):

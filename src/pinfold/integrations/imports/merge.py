@@ -11,7 +11,7 @@ from pinfold.integrations.imports.rules import Fit, ImportedRule, ImportedRules
 from pinfold.integrations.install.jsonc import parse
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
-from pinfold.settings import edit
+from pinfold.settings import toml_edit
 from pinfold.settings.files import read_text
 from pinfold.settings.generate_docs import written
 from pinfold.settings.keys import BY_NAME
@@ -68,9 +68,9 @@ def _with(text: str, finding: ImportedRule) -> str:
     section, name = finding.key.split(".")
     key = BY_NAME[finding.key]
     if not key.is_scalar:
-        return edit.add_entry(text, section, name, str(finding.value))
+        return toml_edit.add_entry(text, section, name, str(finding.value))
     now = _now(text, finding.key, key.default)
-    return text if now == finding.value else edit.set_value(text, section, name, written(finding.value))
+    return text if now == finding.value else toml_edit.set_value(text, section, name, written(finding.value))
 
 
 def _now(text: str, key: str, default: object) -> Any:

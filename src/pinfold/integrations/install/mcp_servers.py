@@ -19,7 +19,7 @@ from pinfold.integrations.install.jsonc import Node, parse
 from pinfold.integrations.mcp.server_command import CONTAINERS, hosts_of, program_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
-from pinfold.settings.edit import quoted
+from pinfold.settings.toml_edit import quoted
 from pinfold.settings.toml_positions import locate
 
 VERB = ("mcp", "wrap")

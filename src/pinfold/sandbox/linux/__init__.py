@@ -3,7 +3,7 @@
 The processes, from the outside in; each has a folder of its name:
 - the **host**: the user's process, with threads; it never forks;
 - the **keeper**: started once, one thread, the standard library alone. It makes sessions and pens, each by a
-  helper that it forks (`keeper.builders`), and watches the host. Everything ends with it;
+  helper that it forks (`keeper.forked_helpers`), and watches the host. Everything ends with it;
 - the **granter**: forked when first needed. It makes, outside of every pen's mounts, the changes that a
   person has granted;
 - a session's **init**: pid 1 of its pid namespace. It holds the namespaces and the mounts that all pens of

@@ -197,7 +197,7 @@ IPV6, IPV6_FLOWLABEL_MGR = 41, 32
 SOL_SOCKET = 1
 SOCKET_FILTERS = (26, 50, 51, 52)
 
-# The mark by which a command's processes are found and killed; see sandbox/linux/init/tags.py.
+# The mark by which a command's processes are found and killed; see sandbox/linux/init/command_tags.py.
 RLIMIT_RTTIME = 15
 
 # A plan sets this limit to 1, which keeps the machine's crash handler (core_pattern) from being started: it

@@ -9,8 +9,8 @@ import pytest
 
 from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.protected_names import Match, NameMatcher, folded
+from pinfold.sandbox.linux.warden.name_check import completes, protected_inside
 from pinfold.sandbox.linux.warden.paths import ParentDirectory, PathTarget
-from pinfold.sandbox.linux.warden.rules import completes, protected_inside
 
 
 @pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])

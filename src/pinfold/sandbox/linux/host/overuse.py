@@ -232,7 +232,7 @@ def most_watches() -> int:
 
 
 def _tag(pid: int) -> int:
-    """Of the command that it belongs to; 0 of one that belongs to none, as a spawner (`tags`)."""
+    """Of the command that it belongs to; 0 of one that belongs to none, as a spawner (`command_tags`)."""
     try:
         tag = prlimit(pid, RLIMIT_RTTIME)[1]
     except OSError:

@@ -43,8 +43,8 @@ from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.threads import require_free
 
 if TYPE_CHECKING:
-    from pinfold.sandbox.linux.host.elevation import Elevating
     from pinfold.sandbox.linux.host.overuse import OveruseFinder
+    from pinfold.sandbox.linux.host.waiting_calls import Elevating
 
 
 class LinuxSession:
@@ -228,7 +228,7 @@ class LinuxSession:
     def _attend(self, warden: WardenClient, policy: SandboxPolicy) -> None:
         """Listens to the questions of the pen's warden. Preconditions: the lock is held."""
         if self.elevating is None and self.elevation is not None:
-            from pinfold.sandbox.linux.host.elevation import Elevating
+            from pinfold.sandbox.linux.host.waiting_calls import Elevating
 
             self.elevating = Elevating(self.elevation, self.keeper)
         if self.elevating is not None:

@@ -16,8 +16,8 @@ from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.kernel.socket_info import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux.init.closed_tree import ClosedTree
+from pinfold.sandbox.linux.init.command_tags import bound, carried, kill_tagged
 from pinfold.sandbox.linux.init.session_root import build_session_root
-from pinfold.sandbox.linux.init.tags import bound, carried, kill_tagged
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import (
     CARRIED,

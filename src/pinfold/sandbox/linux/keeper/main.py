@@ -23,7 +23,8 @@ from pinfold.kernel.process import close_all_but, set_name
 from pinfold.kernel.seccomp import pack
 from pinfold.kernel.syscall import MACHINE
 from pinfold.sandbox.linux.granter import main as granter
-from pinfold.sandbox.linux.keeper.builders import (
+from pinfold.sandbox.linux.keeper.cgroups import KEEPER, PenCgroups
+from pinfold.sandbox.linux.keeper.forked_helpers import (
     PATIENCE,
     PEN_PATIENCE,
     begin,
@@ -31,7 +32,6 @@ from pinfold.sandbox.linux.keeper.builders import (
     finish,
     wait_for_plan,
 )
-from pinfold.sandbox.linux.keeper.cgroups import KEEPER, PenCgroups
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.child_process import BuildError, words_of
 from pinfold.sandbox.linux.protocol.keeper import (

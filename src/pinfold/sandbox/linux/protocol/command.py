@@ -49,5 +49,5 @@ RESERVED_PIDS = 300
 """Numbers below are given out once; from then on new ones lie between this and the highest."""
 
 RLIMIT_RTTIME = 15
-"""The limit that carries a command's tag; see `tags`."""
+"""The limit that carries a command's tag; see `command_tags`."""
 FIRST_TAG = 1 << 62

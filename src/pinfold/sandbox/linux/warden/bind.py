@@ -10,8 +10,8 @@ Facts that shape it:
   names to where the plan lets commands make any. Domains and capabilities are a thread's own.
 - A unix bind follows no link at the end: the new name is the path's last component. So a socket may have no
   name that is protected anywhere; its directory does not matter. An existing protected file is mounted
-  read-only. Nor may the socket have a name that makes a repository (`rules.completes`): git only asks whether
-  `objects` and `refs` can be searched, and a socket's mode allows that.
+  read-only. Nor may the socket have a name that makes a repository (`name_check.completes`): git only asks
+  whether `objects` and `refs` can be searched, and a socket's mode allows that.
 - The thread takes the caller's working directory and umask. `unshare(CLONE_FS)` makes them a thread's own.
 - The socket itself tells which inode was made (SIOCUNIXFILE, CAP_NET_ADMIN). The path may lead to a socket of
   the host by now.

@@ -35,9 +35,9 @@ from pinfold.model.protected_names import NameMatcher, reached
 from pinfold.sandbox.linux.protocol.file_change import MODE
 from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
 from pinfold.sandbox.linux.warden.caller_state import CallerUmasks
+from pinfold.sandbox.linux.warden.name_check import NameCheck
 from pinfold.sandbox.linux.warden.notification import Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.paths import PathResolver, PathTarget, PlanPaths
-from pinfold.sandbox.linux.warden.rules import NameCheck
 from pinfold.sandbox.linux.warden.violations import ViolationLog
 
 MOST_LINKS = 40

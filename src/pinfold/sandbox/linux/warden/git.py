@@ -35,10 +35,10 @@ from pinfold.model.git_files import LARGEST
 from pinfold.sandbox.linux.protocol.warden import Denial
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.git_config import objection
+from pinfold.sandbox.linux.warden.name_check import PROTECTED, ExemptionResult, NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import PathTarget
 from pinfold.sandbox.linux.warden.peers import PeerWardens
-from pinfold.sandbox.linux.warden.rules import PROTECTED, ExemptionResult, NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
 HOOKS = ".git/hooks"

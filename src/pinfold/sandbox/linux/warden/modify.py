@@ -24,9 +24,9 @@ import stat
 
 from pinfold.kernel.files import AT_FDCWD, access_error
 from pinfold.sandbox.linux.warden.create import CreateCalls
+from pinfold.sandbox.linux.warden.name_check import OUTSIDE
 from pinfold.sandbox.linux.warden.notification import Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.paths import PathTarget
-from pinfold.sandbox.linux.warden.rules import OUTSIDE
 
 AT_REMOVEDIR = 0x200
 AT_SYMLINK_NOFOLLOW = 0x100

@@ -55,8 +55,8 @@ from pinfold.sandbox.linux.warden.bound_sockets import (
 )
 from pinfold.sandbox.linux.warden.create import OWN_DESCRIPTORS
 from pinfold.sandbox.linux.warden.gate_client import GateClient, PendingConnect
+from pinfold.sandbox.linux.warden.name_check import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.warden.notification import Caller, as_int
-from pinfold.sandbox.linux.warden.rules import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.warden.socket_address import (
     AF_UNIX,
     Peer,

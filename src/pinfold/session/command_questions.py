@@ -14,8 +14,8 @@ from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import RunCommand
 from pinfold.session.execution import Explanations
+from pinfold.session.open_parts import Resources
 from pinfold.session.request import CHANGED, judged_line, line_of
-from pinfold.session.resources import Resources
 from pinfold.session.result import Judged
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pinfold.approval import settle
-from pinfold.approval.elsewhere import (
+from pinfold.approval.notifications import (
     ANSWER,
     QUESTION,
     SIGNATURE,

@@ -39,7 +39,7 @@ from pinfold.workspace.watcher import WorkspaceWatcher
 if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.approval.broker import Desk
-    from pinfold.approval.elsewhere import Surroundings
+    from pinfold.approval.notifications import Surroundings
     from pinfold.approval.write_questions import Elevations
     from pinfold.files import FileTools
     from pinfold.session.files import SessionFiles
@@ -333,7 +333,7 @@ class Resources:
         with self._lock:
             if self._desk is None:
                 from pinfold.approval.broker import Desk
-                from pinfold.approval.elsewhere import with_person_elsewhere
+                from pinfold.approval.notifications import with_person_elsewhere
                 from pinfold.approval.store import Store
 
                 footing = SessionBasis(self, self._settings_file)
@@ -343,7 +343,7 @@ class Resources:
             return self._desk
 
     def _surroundings(self) -> "Surroundings":
-        from pinfold.approval.elsewhere import Surroundings
+        from pinfold.approval.notifications import Surroundings
         from pinfold.session.serialize import question_as_plain
         from pinfold.state.directory import webhook_secret
 

@@ -8,8 +8,8 @@ result.
 import re
 from collections.abc import Iterator
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Command, Redirection, Text, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.programs import chart
 from pinfold.shell.redirections import read_here_document
 from pinfold.shell.stdin import (

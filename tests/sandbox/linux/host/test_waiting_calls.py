@@ -12,7 +12,7 @@ from pinfold.model.env_files import FileIdentity
 from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Ruling, Wanted
-from pinfold.sandbox.linux.host.elevation import Elevating
+from pinfold.sandbox.linux.host.waiting_calls import Elevating
 from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import ChangedEntry, FileChange

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from pinfold.sandbox.linux.keeper.builders import finish
+from pinfold.sandbox.linux.keeper.forked_helpers import finish
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.keeper import Ready
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Unknown, Word
+from pinfold.model.text_positions import Span
 from pinfold.shell.written_files import NOTHING, FileContents, WrittenFile, contents_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ import pytest
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
+from pinfold.session.command_questions import settled
 from pinfold.session.request import CHANGED
-from pinfold.session.settle import settled
 
 YES, NO = (
     Settlement(Answer.ONCE, "a test", SettlementOutcome.GRANTED),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pinfold.model.errors import PolicyError
 from pinfold.settings.change import add_values, with_values
-from pinfold.settings.edit import add_entry, add_rule, remove_entry, remove_rules
+from pinfold.settings.toml_edit import add_entry, add_rule, remove_entry, remove_rules
 
 ADDED = [
     # no file, no section, no key
