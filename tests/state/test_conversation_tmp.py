@@ -2,11 +2,22 @@
 
 import os
 from pathlib import Path
+from time import time
 
 import pytest
 
 from pinfold.state import conversation_tmp
-from pinfold.state.conversation_tmp import remove_scratch, scratch_directory, scratch_prefix, sweep_scratch
+from pinfold.state.conversation_tmp import (
+    DAY,
+    KEPT,
+    conversation_record,
+    forget_old_conversations,
+    remove_scratch,
+    scratch_directory,
+    scratch_prefix,
+    sweep_scratch,
+)
+from pinfold.state.directory import write_private
 
 
 @pytest.fixture
@@ -72,3 +83,20 @@ def test_only_what_is_old_and_forgotten_is_swept(top: Path, environ: dict[str, s
         os.utime(each, (0, 0), follow_symlinks=False)
     sweep_scratch(environ)
     assert not old.exists() and new.exists() and target.stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize(
+    ("opened", "used", "is_kept"),
+    [(KEPT - DAY, KEPT - DAY, True), (KEPT + DAY, KEPT + DAY, False), (KEPT + DAY, 0, True), (0, KEPT, True)],
+)
+def test_a_conversation_can_be_resumed_for_a_month(
+    opened: float, used: float, is_kept: bool, top: Path, environ: dict[str, str]
+) -> None:
+    scratch = Path(scratch_directory("agent", "id", environ))
+    record = Path(conversation_record("agent", "id", environ))
+    write_private(str(record), b"{}")
+    for path, age in ((record, opened), (scratch, used)):
+        os.utime(path, (time() - age,) * 2)
+    forget_old_conversations(environ)
+    sweep_scratch(environ)
+    assert (record.exists(), scratch.exists()) == (is_kept, is_kept)

@@ -59,6 +59,11 @@ if TYPE_CHECKING:
 SPARE_SECONDS = 60.0
 """For how long a session that was opened ahead is kept, and a kind of session is expected again."""
 MOST_SPARE = 4
+ALONE = "only a process of its own can do it"
+KEYS_ALONE = (
+    "its input is a terminal, and its output is not, or it is in the background; "
+    "add `< /dev/null`, or redirect the output in the shell line"
+)
 
 
 def serve_agents(limits: tuple[str, ...]) -> int:
@@ -387,8 +392,8 @@ class CommandLines:
             return
         client = RunClient(call)
         args = self._args_of(client)
-        if args is None:
-            self._leave(call, "only a process of its own can do it")
+        if isinstance(args, str):
+            self._leave(call, args)
         else:
             client.start(client.hear)
             self._run(client, args, call)
@@ -399,20 +404,21 @@ class CommandLines:
         """The client is to run it by itself."""
         local.send_reply(call.connection, local.NOT_HERE, err=why.encode())
 
-    def _args_of(self, client: RunClient) -> Namespace | None:
-        """None for what only a process of its own can do, also to say what is wrong with it."""
+    def _args_of(self, client: RunClient) -> Namespace | str:
+        """The client's arguments, or why only a process of its own can do it: also to say what is wrong with
+        them."""
         if {"-h", "--help"} & {*client.words} or not client.cwd.startswith("/"):
-            return None
+            return ALONE
         is_typed = os.isatty(client.stdin)
         if is_typed and not (os.isatty(client.stdout) and client.is_in_front() and client.terminal):
-            return None  # what is typed would be taken from the shell, were the client stopped
+            return KEYS_ALONE  # what is typed would be taken from the shell, were the client stopped
         try:
             with self._parsing, working_for(client):
                 args = _parser().parse_args(client.words)
         except PinfoldError:
-            return None
+            return ALONE
         if args.json or args.asked_by is not None:
-            return None
+            return ALONE
         here = partial(os.path.join, client.cwd)
         args.cwd = here(args.cwd or "")
         args.settings = args.settings and here(args.settings)

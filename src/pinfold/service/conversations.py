@@ -37,6 +37,7 @@ from pinfold.session.permission_requests import Asked, ask_for_permission
 from pinfold.state.conversation_tmp import (
     conversation_record,
     conversations_directory,
+    forget_old_conversations,
     remove_scratch,
     scratch_directory,
     sweep_scratch,
@@ -301,6 +302,7 @@ class Conversations:
     def __init__(self, open_session: OpenSession, environ: Environ) -> None:
         self._open_session = open_session
         self._environ = dict(environ)
+        forget_old_conversations(environ)
         sweep_scratch(environ)
         self._lock = threading.Lock()
         self._changing = [threading.Lock() for _ in range(STRIPES)]
@@ -422,6 +424,8 @@ class Conversations:
                 found.session = self._open_session(agent, id, (), environ, found, known.session)
                 for offer in known.granted:
                     found.grant(offer)
+                with suppress(OSError):
+                    os.utime(self._record(agent, id))  # in use: `forget_old_conversations` leaves it
                 return found
         found.options = options
         found.session = self._open_session(agent, id, roots, environ, found, "")

@@ -32,6 +32,7 @@ LOOK = 30.0
 """Seconds between looks at whether to end."""
 SOON = 0.05
 ELSEWHERE = b"it is in another sandbox or container, or has other rights"
+BUSY = b"the service answers as many requests as it can; try again later"
 MOST_CALLS = 1024
 """Requests that are answered at a time; further ones hear that this is not the place."""
 LARGEST_FIELDS, LARGEST_DATA = 1 << 23, 1 << 26
@@ -110,7 +111,7 @@ class Daemon:
             except RuntimeError:
                 self._room.release()
         try:
-            local.send_reply(connection, local.NOT_HERE)
+            local.send_reply(connection, local.NOT_HERE, err=BUSY)
         except OSError as error:
             _complain(error)
         connection.close()

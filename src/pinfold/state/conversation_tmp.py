@@ -14,6 +14,8 @@ from time import time
 from pinfold.state.directory import state_directory
 
 DAY = 86_400.0
+KEPT = 30 * DAY
+"""Seconds for which a conversation can be resumed after it was last opened."""
 LIKE_TMP = 0o1777
 SHORT = 12
 """Characters of a conversation's digest that the name of its directory in /tmp has."""
@@ -54,8 +56,19 @@ def sweep_scratch(environ: Mapping[str, str]) -> None:
         for name in os.listdir(top):
             path = os.path.join(top, name)
             is_left = name.startswith(prefix) and name.removeprefix(prefix) not in known
-            if is_left and os.lstat(path).st_mtime < time() - DAY:
+            if is_left and _changed(path) < time() - DAY:
                 _remove_tree(path)
+
+
+def forget_old_conversations(environ: Mapping[str, str]) -> None:
+    """Removes records of conversations that were last opened too long ago, and whose /tmp is as old."""
+    records, before = conversations_directory(environ), time() - KEPT
+    for name in _listed(records):
+        record = os.path.join(records, name)
+        scratch = os.path.join(_scratch_top(), scratch_prefix(environ) + name[:SHORT])
+        if max(_changed(record), _changed(scratch)) < before:
+            with suppress(OSError):
+                os.unlink(record)
 
 
 def conversations_directory(environ: Mapping[str, str]) -> str:
@@ -86,6 +99,13 @@ def _is_directory(path: str) -> bool:
         found = os.lstat(path)
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
     return False
+
+
+def _changed(path: str) -> float:
+    """When it last changed; 0 if it is not there."""
+    with suppress(OSError):
+        return os.lstat(path).st_mtime
+    return 0.0
 
 
 def _scratch_top() -> str:

@@ -348,6 +348,26 @@ def a_named_session_starts_a_service() -> None:
     assert off.code == 125 and "PINFOLD_HOOK_SERVICE" in off.err, off
 
 
+def a_named_session_says_why_it_is_not_used() -> None:
+    """Typed input whose command's output is elsewhere: what is to be done is said."""
+    ours, theirs = pty.openpty()
+    command = own_command("run", "--session", "dev", "-c", "echo x")
+    with service():
+        done = subprocess.run(
+            command,
+            env=environ(),
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+            timeout=90,
+        )
+        assert done.returncode == 125 and "add `< /dev/null`" in done.stderr, done
+        assert pinfold("run", "--session", "dev", "-c", "echo x").out == "x\n"
+    os.close(ours)
+    os.close(theirs)
+
+
 def a_service_keeps_no_directory_busy() -> None:
     """It serves other projects after that in which it was started is gone."""
     (work := Path.cwd() / "gone").mkdir()
