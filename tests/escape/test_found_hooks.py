@@ -13,6 +13,7 @@ from pinfold.integrations.hooks import answer
 from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import CLAUDE_TOOLS
 from pinfold.service.local_socket import is_wanted
+from pinfold.state.conversation_tmp import remove_scratch, scratch_directory
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
 PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
@@ -369,6 +370,22 @@ def test_no_variable_leads_settings_or_answers_into_the_project(
     variables = {name: place.replace("@", str(project))}
     assert gemini(project, "ls", **variables)[1]["decision"] == "deny"
     assert not is_wanted({"HOME": str(project.parent), "XDG_STATE_HOME": f"{project}/conf"})
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "XDG_STATE_HOME"])
+def test_no_variable_leads_settings_or_answers_into_a_conversations_tmp(name: str, project: Path) -> None:
+    """Commands of the conversation write there, and the project's `.env` as well."""
+    scratch = scratch_directory("gemini", str(project), {"HOME": str(project.parent)})
+    assert scratch
+    try:
+        settings = Path(scratch, "conf/pinfold/settings.toml")
+        settings.parent.mkdir(parents=True)
+        settings.write_text('mode = "run_everything"\n')
+        (project / "link").symlink_to(scratch)
+        for place in (f"{scratch}/conf", f"{project}/link/conf"):
+            assert gemini(project, "ls", **{name: place})[1]["decision"] == "deny"
+    finally:
+        remove_scratch("gemini", str(project), {"HOME": str(project.parent)})
 
 
 def test_the_usual_places_may_be_named(project: Path) -> None:

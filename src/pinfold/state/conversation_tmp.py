@@ -11,6 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 from time import time
 
+from pinfold.model.home import scratch_top
 from pinfold.state.directory import state_directory
 
 DAY = 86_400.0
@@ -23,7 +24,7 @@ def scratch_directory(agent: str, conversation: str, environ: Mapping[str, str])
 
     It has the same path for each process of the user, also before the service holds the conversation.
     """
-    top = _scratch_top()
+    top = scratch_top()
     path = _scratch_of(agent, conversation, environ)
     try:
         for directory, mode in ((top, 0o700), (path, 0o1777)):
@@ -47,7 +48,7 @@ def remove_scratch(agent: str, conversation: str, environ: Mapping[str, str]) ->
 
 def sweep_scratch(environ: Mapping[str, str]) -> None:
     """Removes what conversations have left that nobody can take up again, once it is a day old."""
-    top, prefix = _scratch_top(), scratch_prefix(environ)
+    top, prefix = scratch_top(), scratch_prefix(environ)
     with suppress(OSError):
         known = {name[:SHORT] for name in _listed(conversations_directory(environ))}
         for name in os.listdir(top):
@@ -72,13 +73,9 @@ def _listed(directory: str) -> list[str]:
     return []
 
 
-def _scratch_top() -> str:
-    return f"/tmp/pinfold-{os.geteuid()}"  # noqa: S108
-
-
 def _scratch_of(agent: str, conversation: str, environ: Mapping[str, str]) -> str:
     name = _digest(f"{agent}\0{conversation}")[:SHORT]
-    return os.path.join(_scratch_top(), scratch_prefix(environ) + name)
+    return os.path.join(scratch_top(), scratch_prefix(environ) + name)
 
 
 def scratch_prefix(environ: Mapping[str, str]) -> str:
