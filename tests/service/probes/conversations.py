@@ -422,6 +422,15 @@ def a_file_tool_is_not_led_elsewhere() -> None:
                 assert given["file_path"] == path, given
             opinion, given, _ = used("claude-code", "Write", {"file_path": "/tmp/out", "content": ""})
             assert opinion == "ask", given  # where it leads is judged
+            # The agent has rules of its own for what lies elsewhere: no allow of ours passes over them.
+            links = {"machines": f"{machines}/file", "project": f"{os.getcwd()}/file", "far": "/run/x"}
+            assert turn("; ".join(f"ln -s {path} /tmp/to-{name}" for name, path in links.items())).code == 0
+            for name in links:
+                for tool in ("Read", "Write"):
+                    opinion, given, _ = used("claude-code", tool, {"file_path": f"/tmp/to-{name}"})
+                    assert opinion == "ask", (name, tool, opinion)
+            patch = "*** Begin Patch\n*** Add File: /tmp/x\n+x\n*** Add File: file\n+x\n*** End Patch"
+            assert used("vscode", "apply_patch", {"input": patch})[0] == "ask"
             opinion, given, _ = used(
                 "claude-code", "Write", {"file_path": "/tmp/../tmp/dir/x", "content": ""}
             )
