@@ -60,6 +60,9 @@ class HeldConversations(Protocol):
     def request(self, call: HookCall, line: str, cwd: str, words: Sequence[str]) -> str:
         """What to ask the agent's person about a line that asks for a grant, `pinfold request ...`."""
 
+    def withdraw(self, call: HookCall, line: str, cwd: str) -> None:
+        """Forgets what was to be granted with a line that was asked about before: that question is over."""
+
     def end(self, agent: str, conversation: str) -> None: ...
 
 
@@ -224,7 +227,10 @@ def _command(
         # An agent may have written the line itself: an option in it about the sandbox is the agent's request.
         bypass = request.disable_sandbox or ours.leaves_fence
         wanted = replace(request, command=ours.line, disable_sandbox=bypass)
-    if not os.path.isdir(start := start_of(wanted, judge.cwd)):
+    start = start_of(wanted, judge.cwd)
+    if held:
+        held.withdraw(call, wanted.command, start)
+    if not os.path.isdir(start):
         return HookOutcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
         from pinfold.session.request import require_pen_or_way_out
