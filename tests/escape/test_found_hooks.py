@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from time import process_time
@@ -13,6 +14,7 @@ from pinfold.integrations.hooks import answer
 from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import CLAUDE_TOOLS
 from pinfold.service.local_socket import is_wanted
+from pinfold.state.conversation_tmp import remove_scratch, scratch_directory
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
 PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
@@ -31,11 +33,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(
-    project: Path, agent: str, tool: str, given: Mapping[str, object], mode: str = "default"
+    project: Path, agent: str, tool: str, given: Mapping[str, object], mode: str = "default", **more: str
 ) -> Mapping[str, object]:
     """The hook's words; none where it has nothing to say."""
     call = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given, "cwd": str(project)}
-    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"], "PINFOLD_HOOK_SERVICE": "0"}
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"], "PINFOLD_HOOK_SERVICE": "0"} | more
     reply = answer(agent, json.encode({**call, "permission_mode": mode, "session_id": "s"}), environ)
     assert reply.exit_code == 0, reply
     said: Mapping[str, object] = json.decode(reply.stdout)["hookSpecificOutput"] if reply.stdout else {}
@@ -98,6 +100,22 @@ def test_a_no_does_not_become_a_yes_where_nobody_is_asked(mode: str, project: Pa
     said = asked(project, "claude-code", "Bash", {"command": "ship it"}, mode)
     assert said["permissionDecision"] == "allow" and "pinfold" in str(said["updatedInput"])
     assert not list(tickets.iterdir())
+
+
+def test_a_question_that_the_agent_takes_for_a_yes_is_not_put(project: Path) -> None:
+    """Claude Code's panel in VS Code does so in the mode `auto`; its terminal asks."""
+    outside = {"command": "ls", "dangerouslyDisableSandbox": True}
+    for entry, verdict in (("cli", "ask"), ("claude-vscode", "allow"), ("", "allow")):
+        variables = {"CLAUDE_CODE_ENTRYPOINT": entry}
+        said = asked(project, "claude-code", "Bash", outside, "auto", **variables)
+        assert said["permissionDecision"] == verdict
+        # The run asks by itself, and without an answer it does not start.
+        assert "--dangerously-disable-sandbox" in str(said["updatedInput"])
+        assert (project.parent / ".local/state/pinfold/tickets").is_dir() == (verdict == "ask")
+        shutil.rmtree(project.parent / ".local/state/pinfold/tickets", ignore_errors=True)
+        given = {"file_path": f"{project}/.git/config"}
+        said = asked(project, "claude-code", "Write", given, "auto", **variables)
+        assert said["permissionDecision"] == ("ask" if entry == "cli" else "deny")
 
 
 @pytest.mark.parametrize(
@@ -369,6 +387,22 @@ def test_no_variable_leads_settings_or_answers_into_the_project(
     variables = {name: place.replace("@", str(project))}
     assert gemini(project, "ls", **variables)[1]["decision"] == "deny"
     assert not is_wanted({"HOME": str(project.parent), "XDG_STATE_HOME": f"{project}/conf"})
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "XDG_STATE_HOME"])
+def test_no_variable_leads_settings_or_answers_into_a_conversations_tmp(name: str, project: Path) -> None:
+    """Commands of the conversation write there, and the project's `.env` as well."""
+    scratch = scratch_directory("gemini", str(project), {"HOME": str(project.parent)})
+    assert scratch
+    try:
+        settings = Path(scratch, "conf/pinfold/settings.toml")
+        settings.parent.mkdir(parents=True)
+        settings.write_text('mode = "run_everything"\n')
+        (project / "link").symlink_to(scratch)
+        for place in (f"{scratch}/conf", f"{project}/link/conf"):
+            assert gemini(project, "ls", **{name: place})[1]["decision"] == "deny"
+    finally:
+        remove_scratch("gemini", str(project), {"HOME": str(project.parent)})
 
 
 def test_the_usual_places_may_be_named(project: Path) -> None:

@@ -27,7 +27,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(conversation_tmp, "_scratch_top", lambda: str(tmp_path / "top"))
+    monkeypatch.setattr(conversation_tmp, "scratch_top", lambda: str(tmp_path / "top"))
     return tmp_path / "top"
 
 

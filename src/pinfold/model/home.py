@@ -19,6 +19,11 @@ def home_of(environ: Mapping[str, str]) -> str:
     return _of_account()
 
 
+def scratch_top() -> str:
+    """The directory with what agents' conversations have as /tmp: their commands write all below it."""
+    return f"/tmp/pinfold-{os.geteuid()}"  # noqa: S108
+
+
 def _of_account() -> str:
     try:
         from pwd import getpwuid

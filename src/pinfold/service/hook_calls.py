@@ -92,6 +92,10 @@ class HeldForHook:
         held.offer(line, cwd, GrantOffer(wish, (), call.generation, is_request=True, is_shown=False))
         return ""
 
+    def withdraw(self, call: CallOfAgent, line: str, cwd: str) -> None:
+        if held := self._conversations.find(call.agent, call.conversation):
+            held.take_offer(line, cwd)
+
     def end(self, agent: str, conversation: str) -> None:
         self._conversations.end(agent, conversation)
 

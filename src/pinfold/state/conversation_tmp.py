@@ -11,6 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 from time import time
 
+from pinfold.model.home import scratch_top
 from pinfold.state.directory import state_directory
 
 DAY = 86_400.0
@@ -26,7 +27,7 @@ def scratch_directory(agent: str, conversation: str, environ: Mapping[str, str])
 
     It has the same path for each process of the user, also before the service holds the conversation.
     """
-    top = _scratch_top()
+    top = scratch_top()
     path = _scratch_of(agent, conversation, environ)
     with suppress(OSError):
         if not os.path.lexists(top):
@@ -42,13 +43,13 @@ def scratch_directory(agent: str, conversation: str, environ: Mapping[str, str])
 
 def remove_scratch(agent: str, conversation: str, environ: Mapping[str, str]) -> None:
     """Preconditions: nothing runs in the conversation's sandbox any more."""
-    if _is_own(_scratch_top()):
+    if _is_own(scratch_top()):
         _remove_tree(_scratch_of(agent, conversation, environ))
 
 
 def sweep_scratch(environ: Mapping[str, str]) -> None:
     """Removes what conversations have left that nobody can take up again, once it is a day old."""
-    top, prefix = _scratch_top(), scratch_prefix(environ)
+    top, prefix = scratch_top(), scratch_prefix(environ)
     if not _is_own(top):
         return
     with suppress(OSError):
@@ -65,7 +66,7 @@ def forget_old_conversations(environ: Mapping[str, str]) -> None:
     records, before = conversations_directory(environ), time() - KEPT
     for name in _listed(records):
         record = os.path.join(records, name)
-        scratch = os.path.join(_scratch_top(), scratch_prefix(environ) + name[:SHORT])
+        scratch = os.path.join(scratch_top(), scratch_prefix(environ) + name[:SHORT])
         if max(_changed(record), _changed(scratch)) < before:
             with suppress(OSError):
                 os.unlink(record)
@@ -108,13 +109,9 @@ def _changed(path: str) -> float:
     return 0.0
 
 
-def _scratch_top() -> str:
-    return f"/tmp/pinfold-{os.geteuid()}"  # noqa: S108
-
-
 def _scratch_of(agent: str, conversation: str, environ: Mapping[str, str]) -> str:
     name = _digest(f"{agent}\0{conversation}")[:SHORT]
-    return os.path.join(_scratch_top(), scratch_prefix(environ) + name)
+    return os.path.join(scratch_top(), scratch_prefix(environ) + name)
 
 
 def scratch_prefix(environ: Mapping[str, str]) -> str:

@@ -23,7 +23,9 @@ from itertools import chain, islice
 from pinfold.model.errors import PolicyError
 from pinfold.model.git_files import LARGEST, linked_repositories, parse_config
 from pinfold.model.git_repositories import is_git_by_name
-from pinfold.model.home import home_of
+from pinfold.model.home import home_of, scratch_top
+from pinfold.model.symlinks import real_path
+from pinfold.policy.paths import is_covered
 from pinfold.settings.files import read_text
 from pinfold.workspace.repository import Repository, RepositorySearch, read_bytes
 
@@ -92,12 +94,20 @@ HARMLESS_VALUES = {"core.fsmonitor": ("true", "false", ""), "core.pager": ("cat"
 MOST_DIRECTORIES = 20_000
 MOST_REPOSITORIES = 1_000
 LARGEST_INDEX = 1 << 28
+UNPROTECTED = "any key, since commands can write this repository"
 LEADING = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE")
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
 
 def git_helpers(directory: str) -> tuple[str, ...]:
-    """What the configuration of the repository around `directory` would make git run."""
+    """What the configuration of the repository around `directory` would make git run.
+
+    What a conversation has as /tmp is no project, and nothing in it is protected: commands may change a
+    repository there at any time, also between this look and git's own.
+    """
+    scratch = real_path(scratch_top())
+    if is_covered(real_path(directory), (scratch,)):
+        return (UNPROTECTED,)
     search = RepositorySearch()
     found = [search.repository_of(directory)]
     places, doubts = _inner_repositories(found[0].top) if found[0] else ([], [])
@@ -108,6 +118,10 @@ def git_helpers(directory: str) -> tuple[str, ...]:
             known[repository.directory] = repository
             linked = _linked(repository, doubts)
             found += map(search.repository_of, linked)
+    if any(
+        is_covered(real_path(each), (scratch,)) for one in known.values() for each in (one.common, one.top)
+    ):
+        doubts.append(UNPROTECTED)
     if len(known) == MOST_REPOSITORIES:
         doubts.append(f"repositories beyond the first {MOST_REPOSITORIES:,}, which were not read")
     doubts += (f"the variable {name}" for name in LEADING if name in os.environ)

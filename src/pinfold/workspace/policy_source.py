@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pinfold.model.agent_variables import AgentVariables
 from pinfold.model.context import Context
 from pinfold.model.errors import PolicyError
-from pinfold.model.home import expanded, home_of
+from pinfold.model.home import expanded, home_of, scratch_top
 from pinfold.model.partly_hidden import partly_hidden
 from pinfold.model.policy import TEMPORARY, Cap, IgnoreMapping, PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
@@ -48,7 +48,8 @@ def require_own_directories(roots: tuple[str, ...], home: str, environ: Mapping[
     """Raises if an agent's variables lead Pinfold to settings or state in a project.
 
     A project's `.env` may set XDG_CONFIG_HOME and XDG_STATE_HOME for an agent, and so for its hooks. A
-    command of the sandbox could then have written the settings there, and the answers of questions.
+    command of the sandbox could then have written the settings there, and the answers of questions. So could
+    one in what a conversation has as /tmp.
     Accepted: a project that is the home, or holds it, holds those directories anyway.
     """
     if not isinstance(environ, AgentVariables):
@@ -60,11 +61,13 @@ def require_own_directories(roots: tuple[str, ...], home: str, environ: Mapping[
         within = [
             root for root in roots if not contains(root, home) and is_covered(real_path(given), (root,))
         ]
+        if is_covered(real_path(given), (scratch := real_path(scratch_top()),)):
+            within.append(scratch)
         if within or normpath(given).startswith(PROCESSES):
             place = within[0] if within else PROCESSES
             raise PolicyError(
                 f"{name} leads into {place}, and a file of the project may have set it",
-                help=f"set {name} to a directory outside of the projects, or unset it",
+                help=f"set {name} to a directory that commands cannot write, or unset it",
             )
 
 

@@ -422,6 +422,15 @@ def a_file_tool_is_not_led_elsewhere() -> None:
                 assert given["file_path"] == path, given
             opinion, given, _ = used("claude-code", "Write", {"file_path": "/tmp/out", "content": ""})
             assert opinion == "ask", given  # where it leads is judged
+            # The agent has rules of its own for what lies elsewhere: no allow of ours passes over them.
+            links = {"machines": f"{machines}/file", "project": f"{os.getcwd()}/file", "far": "/run/x"}
+            assert turn("; ".join(f"ln -s {path} /tmp/to-{name}" for name, path in links.items())).code == 0
+            for name in links:
+                for tool in ("Read", "Write"):
+                    opinion, given, _ = used("claude-code", tool, {"file_path": f"/tmp/to-{name}"})
+                    assert opinion == "ask", (name, tool, opinion)
+            patch = "*** Begin Patch\n*** Add File: /tmp/x\n+x\n*** Add File: file\n+x\n*** End Patch"
+            assert used("vscode", "apply_patch", {"input": patch})[0] == "ask"
             opinion, given, _ = used(
                 "claude-code", "Write", {"file_path": "/tmp/../tmp/dir/x", "content": ""}
             )
@@ -670,6 +679,44 @@ def a_no_in_the_agents_dialog_grants_nothing() -> None:
         hook("echo on", prompt_id="2")  # the person's next words
         assert shell(asked.line).code == 1
     assert not Path.home().joinpath("other/file").exists()
+
+
+def a_no_holds_where_the_line_is_not_asked_about_again() -> None:
+    """The person says no, and changes the agent's mode; or the line is to run outside of the sandbox."""
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        assert turn(line).code == 1
+        for mode in ("dontAsk", "bypassPermissions", "plan"):
+            assert hook(line).verdict == "ask"
+            assert shell(hook(line, permission_mode=mode).line).code == 1, mode
+        assert hook(line).verdict == "ask"
+        outside = {"command": line, "dangerouslyDisableSandbox": True}
+        said = hook(line, tool_input=outside)
+        assert said.verdict == "ask" and "outside of the sandbox" in said.why, said
+        shell(said.line)
+        Path.home().joinpath("other/file").unlink(missing_ok=True)
+        assert hook("pinfold request --write ~/other").verdict == "ask"
+        assert shell(hook("pinfold request --write ~/other", permission_mode="plan").line).code != 0
+        assert turn("echo y > ~/other/file").code == 1
+    assert not Path.home().joinpath("other/file").exists()
+
+
+def git_outside_the_sandbox_obeys_no_repository_in_tmp() -> None:
+    """A command may change that repository's configuration after it was judged."""
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[sandbox]\nexcluded_commands = ["git status"]\n[commands]\nallow = ["git status"]\n')
+    with service():
+        made = turn("mkdir -p /tmp/r/sub; command git -C /tmp/r init -q; echo $TMPDIR", agent="codex")
+        assert made.code == 0, made
+        place = made.out.strip()
+        assert hook("git status", agent="codex").verdict == "allow"
+        for where in (f"{place}/r", f"{place}/r/sub", place):
+            given = {"command": "git status", "workdir": where}
+            assert shell(hook("git status", agent="codex", tool_input=given).line, where).code == 126, where
+            said = hook("git status", cwd=where, tool_input={"command": "git status"})
+            assert said.verdict == "ask" and "commands can write" in said.why, said
 
 
 def an_agent_may_ask_for_a_grant() -> None:

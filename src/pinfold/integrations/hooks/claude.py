@@ -5,6 +5,9 @@ deny or ask; `updatedInput` replaces the whole input, so what we do not know in 
 person's own deny and ask rules still count after an allow. PermissionRequest comes when a dialogue would be
 shown: silence shows it. Exit status 2 blocks a tool and its standard error is the reason.
 
+In its mode `auto` the terminal's interface puts a hook's question, and the VS Code panel takes it for a yes
+(2.1.220, anthropics/claude-code#82518). `CLAUDE_CODE_ENTRYPOINT` says which of them runs.
+
 Facts about the others, tried where no source is named:
 - Codex: see `codex`.
 - VS Code (its hooks reference) and Copilot CLI (1.0.102): the answers are Claude Code's. VS Code's tools and
@@ -70,12 +73,18 @@ def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
         workspace=roots,
         can_rewrite=event == PRE and agent not in KEEP_LINES,
         can_ask=event != PRE or agent not in ASK_NOBODY,
-        mode=MODES.get(optional(payload, "permission_mode"), Mode.NORMAL),
+        mode=_mode(agent, optional(payload, "permission_mode"), environ),
         conversation=optional(payload, "session_id", "sessionId", "conversation_id"),
         generation=optional(payload, "prompt_id", "turn_id"),
         model=optional(payload, "model"),
     )
     return call if event not in (PRE, REQUEST) else _with_requests(call, payload)
+
+
+def _mode(agent: str, said: str, environ: Mapping[str, str]) -> Mode:
+    if agent == "claude-code" and said == "auto" and environ.get("CLAUDE_CODE_ENTRYPOINT") != "cli":
+        return Mode.UNATTENDED
+    return MODES.get(said, Mode.NORMAL)
 
 
 def _with_requests(call: HookCall, payload: Payload) -> HookCall:

@@ -21,6 +21,8 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import TmpAccess
+from pinfold.model.symlinks import real_path
+from pinfold.policy.paths import is_covered
 from pinfold.session.judge import Judge, Talk, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
@@ -57,6 +59,9 @@ class HeldConversations(Protocol):
 
     def request(self, call: HookCall, line: str, cwd: str, words: Sequence[str]) -> str:
         """What to ask the agent's person about a line that asks for a grant, `pinfold request ...`."""
+
+    def withdraw(self, call: HookCall, line: str, cwd: str) -> None:
+        """Forgets what was to be granted with a line that was asked about before: that question is over."""
 
     def end(self, agent: str, conversation: str) -> None: ...
 
@@ -103,9 +108,27 @@ def _led_to_scratch(
     # Commands may write there, so the tool may.
     may = {"filesystem": {"write": [led.scratch]}}
     outcome = _worst(_outcomes(led.call, led.call.requests, cwd, roots, environ, None, may))
+    if outcome.opinion is Opinion.NONE and (message := _leaving(led.call.requests, cwd, led.scratch)):
+        return _asked(call, HookOutcome(Opinion.ASK, message, tool_input=led.call.tool_input))
     opinion = Opinion.ALLOW if outcome.opinion is Opinion.NONE else outcome.opinion
     context = f"What commands have as `{TMP}` is `{led.scratch}` for your file tools: use that path."
     return replace(outcome, opinion=opinion, tool_input=led.call.tool_input, context=context)
+
+
+def _leaving(requests: Sequence[Request], cwd: str, scratch: str) -> str:
+    """What is to be said of the first path that lies or leads out of the directory; empty if none does.
+
+    The agent has rules of its own for such a path, and an allow of ours would pass over them.
+    """
+    from pinfold.model.escape_text import visible
+
+    for request in requests:
+        if isinstance(request, ReadFile | WriteFile):
+            place = real_path(os.path.join(cwd, request.path))
+            if not is_covered(place, (real_path(scratch),)):
+                said = f"it leads to {visible(place)}, outside of what commands have as `{TMP}`"
+                return f"{said}; use that path itself, in a call of its own"
+    return ""
 
 
 def _asked_at_once(first: HookOutcome, outcomes: Sequence[HookOutcome]) -> HookOutcome:
@@ -204,7 +227,10 @@ def _command(
         # An agent may have written the line itself: an option in it about the sandbox is the agent's request.
         bypass = request.disable_sandbox or ours.leaves_fence
         wanted = replace(request, command=ours.line, disable_sandbox=bypass)
-    if not os.path.isdir(start := start_of(wanted, judge.cwd)):
+    start = start_of(wanted, judge.cwd)
+    if held:
+        held.withdraw(call, wanted.command, start)
+    if not os.path.isdir(start):
         return HookOutcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
         from pinfold.session.request import require_pen_or_way_out
