@@ -33,7 +33,7 @@ from tests.session.fake_internet import Machine
 from tests.web.page_world import Tab, page
 
 HOST = "a.test"
-LONG = 240.0
+LONG = 420.0
 """Seconds that one conversation may take on a busy machine."""
 AGAIN = "run exactly the same command again"
 APP, TEST = "def answer():\n    return 41\n", "import unittest, app\n\n\nclass T(unittest.TestCase):\n"
