@@ -178,6 +178,15 @@ def play(agent: str, index: Index, *, with_pinfold: bool) -> Played:
         return Played(heard, asked)
     finally:
         model.close()
+        clear_tmp()
+
+
+def clear_tmp() -> None:
+    """Ends and removes what a bare conversation leaves outside its project; with Pinfold there is nothing."""
+    with suppress(OSError, ValueError):
+        os.kill(int(Path("/tmp/server.pid").read_text()), 9)
+    for name in ("server.pid", "server.log", "scratch.py"):
+        Path("/tmp", name).unlink(missing_ok=True)
 
 
 def plain(told: str) -> str:
