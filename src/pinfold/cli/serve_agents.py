@@ -41,7 +41,14 @@ from pinfold.model.request import RunCommand
 from pinfold.service import local_socket as local
 from pinfold.service.command_client import INTERRUPTED, RESIZE
 from pinfold.service.command_run import CommandRuns, handed, limits_of, source_of
-from pinfold.service.conversations import NAMED, Conversation, Conversations, SessionOptions, Terminals
+from pinfold.service.conversations import (
+    NAMED,
+    Conversation,
+    Conversations,
+    SessionOptions,
+    Terminals,
+    stat_fields,
+)
 from pinfold.service.daemon import Daemon, Serve, ServiceCall
 from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
 from pinfold.session import Session
@@ -196,11 +203,10 @@ class RunClient(VerbCaller):
     def is_in_front(self) -> bool:
         """Fact (proc(5)): fields 5 and 8 are its process group, and the foreground one of its terminal."""
         try:
-            with open(f"/proc/{self._pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
+            _, _, group, _, terminal, front, *_ = stat_fields(self._pid)
+        except (OSError, ValueError):
             return False
-        return fields[4] == b"0" or fields[2] == fields[5]
+        return terminal == "0" or group == front
 
     def may_read_keys(self) -> bool:
         return self.is_in_front()
@@ -213,7 +219,7 @@ class RunClient(VerbCaller):
             with working_for(self):
                 do()
 
-        thread = threading.Thread(target=work, name="pinfold-keys", daemon=True)
+        thread = threading.Thread(target=work, name="pinfold-client", daemon=True)
         self._threads.append(thread)
         thread.start()
 

@@ -277,7 +277,8 @@ class Conversation:
     def drop_agents(self, ended: set[int]) -> bool:
         """Forgets the agent's processes with these descriptors; whether the last of them has ended."""
         with self.lock:
-            gone = [agent for agent, handle in self.agents.items() if handle in ended]
+            # A number may have been another process's when it was polled.
+            gone = [agent for agent, handle in self.agents.items() if handle in ended and has_ended(handle)]
             for agent in gone:
                 os.close(self.agents.pop(agent))
             return bool(gone) and not self.agents
@@ -461,7 +462,9 @@ class Conversations:
             if self._wake in ready:
                 os.read(self._wake, 1 << 12)
             for key, each in held:
-                with suppress(PinfoldError):  # settings that cannot be read; the next round tries again
+                with suppress(
+                    PinfoldError, OSError
+                ):  # settings that cannot be read; the next round tries again
                     if each.drop_agents(ready):
                         self.end(*key, partial(self._is_left, key, each))
                     elif each.is_late():
@@ -516,14 +519,21 @@ def shows_dialogs(pid: int) -> bool:
     return False
 
 
+def has_ended(handle: int) -> bool:
+    """Whether the process of this handle has ended."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def has_terminal(pid: int) -> bool:
     """Whether a process has a controlling terminal."""
-    with suppress(OSError, ValueError, IndexError):
-        return _status(pid)[4] != "0"
+    with suppress(OSError, IndexError):
+        return stat_fields(pid)[4] != "0"
     return False
 
 
-def _status(pid: int) -> list[str]:
+def stat_fields(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the third on (proc_pid_stat(5))."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         return file.read().rsplit(")", 1)[1].split()
@@ -538,5 +548,5 @@ def agent_above(pid: int) -> int:
             name = os.path.basename(program)
             if program != ours and name not in BETWEEN and not name.startswith("python"):
                 return pid
-            pid = int(_status(pid)[1])
+            pid = int(stat_fields(pid)[1])
     return 0

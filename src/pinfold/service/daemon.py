@@ -14,7 +14,6 @@ nothing more, lets the commands that it runs finish, and ends; the next hook sta
 
 import _socket
 import os
-import select
 import sys
 from collections.abc import Callable, Mapping
 from errno import ENOPROTOOPT
@@ -25,7 +24,7 @@ from time import sleep, time
 from msgspec import Struct
 
 from pinfold.service import local_socket as local
-from pinfold.service.conversations import Conversations
+from pinfold.service.conversations import Conversations, has_ended
 
 IDLE = 600.0
 LOOK = 30.0
@@ -185,7 +184,7 @@ def is_of_this_place(connection: "_socket.socket") -> bool:
         return False
     try:
         is_here = _place_of(str(pid)) == _own_place()
-        return is_here and not _has_ended(handle)  # so the number was its own
+        return is_here and not has_ended(handle)  # so the number was its own
     except OSError:
         return False
     finally:
@@ -200,12 +199,6 @@ def _handle_of(connection: "_socket.socket", pid: int) -> int:
             raise
         return os.pidfd_open(pid)
     return int.from_bytes(found, sys.byteorder)
-
-
-def _has_ended(handle: int) -> bool:
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _place_of(process: str) -> tuple[object, ...]:

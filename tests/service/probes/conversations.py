@@ -14,7 +14,6 @@ import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import le
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -463,6 +462,10 @@ def a_conversations_tmp_is_its_own_and_ends_with_it() -> None:
 # How it ends
 
 
+REFILLED = 10
+"""More parsers and builders of sandboxes may wait than when they were counted; fifty things are a leak."""
+
+
 def fifty_conversations_at_once_leave_nothing() -> None:
     with service() as pid:
         begun()
@@ -484,7 +487,7 @@ def fifty_conversations_at_once_leave_nothing() -> None:
             ending = payload("", name, hook_event_name="SessionEnd", reason="other")
             done = subprocess.run(hook_words("claude-code"), input=ending, env=environ(), text=True)
             assert done.returncode == 0
-        wait_until(lambda: all(map(le, held_by(pid), before)))
+        wait_until(lambda: all(now < then + REFILLED for now, then in zip(held_by(pid), before, strict=True)))
         assert is_warm()
 
 
