@@ -28,6 +28,9 @@ def test_turn(name: str, agent: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(960)
+@pytest.mark.skipif(
+    "PINFOLD_SESSIONS" not in os.environ, reason="PINFOLD_SESSIONS=1 plays them: many minutes"
+)
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")
 @pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini"])
 def test_a_session_gives_the_same_results_as_bare(agent: str) -> None:

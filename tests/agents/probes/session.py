@@ -85,7 +85,7 @@ def script(agent: str, index: str) -> list[Turn]:
     commit = "git add app.py new.txt && git commit -qm second; echo commit=$?"
     serve = f"echo $$ > /tmp/server.pid; exec {python} -m http.server 8123 --bind 127.0.0.1"
     # On a terminal, a process that has not left it when the line ends gets SIGHUP: also bare.
-    served = f"rm -f /tmp/server.pid; setsid sh -c '{serve}' > /tmp/server.log 2>&1 & "
+    served = f": > /tmp/server.pid; setsid sh -c '{serve}' > /tmp/server.log 2>&1 & "
     served += "until [ -s /tmp/server.pid ]; do sleep 0.1; done; echo started"
     kept = "find ~/.claude/projects ~/.gemini/tmp -type f -name '*.txt' 2> /dev/null | xargs grep -hx 30000"
     stays = agent == "claude-code"
