@@ -722,6 +722,20 @@ def git_outside_the_sandbox_obeys_no_repository_in_tmp() -> None:
             assert said.verdict == "ask" and "commands can write" in said.why, said
 
 
+def git_outside_the_sandbox_is_judged_by_its_clients_variables() -> None:
+    """Not by the service's, which another process has started."""
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[sandbox]\nexcluded_commands = ["git status"]\n[commands]\nallow = ["git status"]\n')
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    evil = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "./evil"}
+    with service():
+        line = hook("git status", agent="codex").line
+        for variables, code in (({}, 0), ({"GIT_DIR": ".git"}, 126), (evil, 126), ({}, 0)):
+            for more in ({}, {"PINFOLD_HOOK_SERVICE": "0"}):
+                assert shell(line, **variables, **more).code == code, (variables, more)
+
+
 def an_agent_may_ask_for_a_grant() -> None:
     Path.home().joinpath("other").mkdir()
     with service():
