@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -682,6 +683,24 @@ def a_no_in_the_agents_dialog_grants_nothing() -> None:
         hook("echo on", prompt_id="2")  # the person's next words
         assert shell(asked.line).code == 1
     assert not Path.home().joinpath("other/file").exists()
+
+
+def a_yes_is_for_the_call_that_was_asked_about() -> None:
+    """The same line from another call, let through before, takes nothing while the person still thinks."""
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        early = hook(line)
+        assert early.verdict == "allow" and turn(line).code == 1
+        asked = hook(line)
+        assert asked.verdict == "ask" and f"write {Path.home()}/other" in asked.why, asked
+        assert shell(early.line).code == 1
+        assert not Path.home().joinpath("other/file").exists()
+        again = hook(early.line)  # an agent may write such a line by itself
+        assert again.verdict == "ask" and shell(asked.line).code == 1
+        forged = re.sub("--offer [0-9a-f]+", f"--offer {'0' * 16}", again.line)
+        assert forged != again.line and shell(forged).code == 1
+        assert shell(again.line).code == 0
 
 
 def a_no_holds_where_the_line_is_not_asked_about_again() -> None:
