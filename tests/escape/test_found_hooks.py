@@ -118,6 +118,18 @@ def test_a_question_that_the_agent_takes_for_a_yes_is_not_put(project: Path) -> 
         assert said["permissionDecision"] == ("ask" if entry == "cli" else "deny")
 
 
+def test_cursor_takes_no_question_of_claude_codes_hook_for_a_yes(project: Path) -> None:
+    outside = {"command": "ls", "dangerouslyDisableSandbox": True}
+    said = asked(project, "claude-code", "Bash", outside, CURSOR_VERSION="3.23")
+    assert said["permissionDecision"] == "allow" and "--asked-by" in str(
+        said["updatedInput"]
+    )  # it asks itself
+    assert not (project.parent / ".local/state/pinfold/tickets").exists()
+    given = {"file_path": f"{project}/.git/config"}
+    said = asked(project, "claude-code", "Write", given, CURSOR_VERSION="3.23")
+    assert said["permissionDecision"] == "deny"
+
+
 @pytest.mark.parametrize(
     ("agent", "tool", "given", "verdict"),
     [

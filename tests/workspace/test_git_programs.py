@@ -45,6 +45,31 @@ def test_a_fresh_repository_runs_nothing(tmp_path: Path) -> None:
     assert git_helpers(str(tmp_path / "below")) == ()
 
 
+def configured(*pairs: tuple[str, str]) -> dict[str, str]:
+    named = {f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in enumerate(pairs)}
+    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(pairs)}
+    return {"GIT_CONFIG_COUNT": str(len(pairs)), **named, **values}
+
+
+@pytest.mark.parametrize(
+    ("environ", "runs"),
+    [
+        ({"GIT_DIR": "/x"}, True),
+        ({"GIT_EXTERNAL_DIFF": "./evil"}, True),
+        ({"GIT_CONFIG_PARAMETERS": "'core.fsmonitor=./evil'"}, True),
+        (configured(("user.email", "a@b"), ("core.FSMonitor", "./evil")), True),
+        (configured(("alias.status", "!./evil")), True),
+        ({"GIT_CONFIG_COUNT": "x"}, True),
+        ({"GIT_CONFIG_COUNT": "99999999999"}, True),
+        (configured(("credential.helper", ""), ("safe.directory", "*")), False),
+        ({"GIT_CONFIG_COUNT": "", "GIT_PAGER": "cat"}, False),
+    ],
+)
+def test_a_variable_of_the_request(environ: dict[str, str], runs: bool, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert bool(git_helpers(str(tmp_path), {"HOME": str(tmp_path), **environ})) is runs
+
+
 def test_a_hook_that_runs_on_status(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     hook = tmp_path / ".git/hooks/post-index-change"

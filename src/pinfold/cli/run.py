@@ -6,7 +6,7 @@ On a terminal the command gets a terminal of its own; otherwise its output is pa
 import os
 import signal
 import sys
-from argparse import REMAINDER, ArgumentParser, Namespace
+from argparse import REMAINDER, SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook judged the command already")
     parser.add_argument("--conversation", metavar="ID", default="", help="the agent's conversation")
+    parser.add_argument("--offer", metavar="TOKEN", default="", help=SUPPRESS)
     parser.add_argument(
         "--background", action="store_true", help="no time limit, but one that --timeout or the settings set"
     )

@@ -76,6 +76,7 @@ class ClientCommand(Struct, frozen=True):
     leaves_sandbox: bool
     is_background: bool
     tells_directory: bool
+    offer: str = ""
 
     @property
     def request(self) -> RunCommand:
@@ -100,11 +101,11 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
             return None
         elif word == "--project":
             roots.append(value)
-        elif word in ("--asked-by", "--conversation", "--policy", "-c") and word not in named:
+        elif word in ("--asked-by", "--conversation", "--policy", "--offer", "-c") and word not in named:
             named[word] = value
         else:
             return None
-    policy = named.pop("--policy", None)
+    policy, offer = named.pop("--policy", None), named.pop("--offer", "")
     if {*named} != {"--asked-by", "--conversation", "-c"} or not roots or policy not in (None, "read-only"):
         return None
     return ClientCommand(
@@ -118,6 +119,7 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
         switches["--dangerously-disable-sandbox"],
         switches["--background"],
         tells_directory,
+        offer,
     )
 
 
@@ -144,7 +146,7 @@ class CommandRuns:
     def _run(self, held: Conversation, command: ClientCommand, call: ServiceCall) -> tuple[int, bytes]:
         session = held.session
         session.adopt(AgentVariables(call.environ))
-        if offer := held.take_offer(command.line, command.cwd):
+        if offer := held.take_offer(command.line, command.cwd, command.offer):
             asked = held.grant(offer)
             self._conversations.keep(command.agent, command.conversation, held)
             if offer.is_request:

@@ -80,6 +80,9 @@ class GrantOffer(Struct, frozen=True):
     """The person's words that it was offered in; a later turn withdraws it."""
     is_request: bool = False
     """Whether the line only asks for it, and has nothing to run."""
+    token: str = ""
+    """The word in the line that was put beside the question: the same line from another call takes nothing.
+    Empty where the agent lets no hook change a line that it asks about."""
     is_shown: bool = True
     """Whether the agent's person was shown it. If not, the page of `pinfold web` asks when the line runs."""
 
@@ -214,10 +217,22 @@ class Conversation:
             if len(self.offers) > MOST_LINES:
                 del self.offers[next(iter(self.offers))]
 
-    def take_offer(self, line: str, cwd: str) -> GrantOffer | None:
+    def take_offer(self, line: str, cwd: str, token: str) -> GrantOffer | None:
         """The offer for a line, for its one run."""
         with self.lock:
-            return self.offers.pop((line, cwd), None)
+            found = self.offers.get((line, cwd))
+            return self.offers.pop((line, cwd)) if found and found.token == token else None
+
+    def withdraw(self, line: str, cwd: str) -> None:
+        """Forgets the offer for a line."""
+        with self.lock:
+            self.offers.pop((line, cwd), None)
+
+    def token_of(self, line: str, cwd: str) -> str:
+        """The word that a line needs to take its offer."""
+        with self.lock:
+            found = self.offers.get((line, cwd))
+            return found.token if found else ""
 
     def obey(self, rules: Mapping[str, object]) -> None:
         """Puts the agent's own rules in force, in place of those it had before."""

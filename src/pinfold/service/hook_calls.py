@@ -4,6 +4,7 @@ What a line was denied when it last ran, and what it asks for, become questions 
 agent runs the line only after a yes: a line that comes to be run has been granted what was asked with it.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -30,6 +31,10 @@ class CallOfAgent(Protocol):
 
     @property
     def generation(self) -> str: ...
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether this hook may change the line."""
 
     @property
     def is_asked(self) -> bool:
@@ -92,9 +97,12 @@ class HeldForHook:
         held.offer(line, cwd, GrantOffer(wish, (), call.generation, is_request=True, is_shown=False))
         return ""
 
+    def token_of(self, call: CallOfAgent, line: str, cwd: str) -> str:
+        return self._found(call).token_of(line, cwd)
+
     def withdraw(self, call: CallOfAgent, line: str, cwd: str) -> None:
         if held := self._conversations.find(call.agent, call.conversation):
-            held.take_offer(line, cwd)
+            held.withdraw(line, cwd)
 
     def end(self, agent: str, conversation: str) -> None:
         self._conversations.end(agent, conversation)
@@ -118,6 +126,7 @@ class HeldForHook:
         names = names_to_ask(held.session, wish)
         if not names:
             return ""
-        held.offer(line, cwd, GrantOffer(wish, names, call.generation, is_request))
+        token = os.urandom(8).hex() if call.can_rewrite else ""
+        held.offer(line, cwd, GrantOffer(wish, names, call.generation, is_request, token))
         listed = "; ".join(map(visible, names))
         return f"the command {how}: {listed}. Yes allows it for the rest of this conversation"

@@ -148,7 +148,7 @@ class Judge:
         known = self._answers.get(request) if _is_plain(request) else None
         if known and known.holds(context):
             return known.decision
-        settings, disk = context.settings, Disk()
+        settings, disk = context.settings, Disk(self._environ)
         facts = self._facts(request, context, disk)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be sandboxed, so it is judged once without them.
@@ -167,7 +167,7 @@ class Judge:
     def judged_again(self, request: Request, context: Context) -> Decision:
         """The decision about a request in a context that it was judged in before, by the disk as it is now.
         Does not look through the workspace, so it may be called while others wait."""
-        return decide(request, context.settings, self._facts(request, context, Disk()))
+        return decide(request, context.settings, self._facts(request, context, Disk(self._environ)))
 
     def foreseen(self, request: Request, decision: Decision) -> tuple[Widening, ...]:
         """What a line that will run in the sandbox wants beyond its policy, as far as its words tell, and a
@@ -178,7 +178,7 @@ class Judge:
 
         context = self.now()
         with suppress(DeadlinePassed):
-            facts = self._facts(with_places(request), context, Disk())
+            facts = self._facts(with_places(request), context, Disk(self._environ))
             return find_wants(context.settings, decision.policy, facts)
         return ()
 
@@ -188,7 +188,7 @@ class Judge:
         settings = context.settings
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
-        facts = self._facts(request, context, Disk())
+        facts = self._facts(request, context, Disk(self._environ))
         return (
             decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
         )

@@ -4,7 +4,7 @@ Imports that only a line outside the sandbox needs are made when it needs them; 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pinfold.model.symlinks import real_path, walk_path
 from pinfold.settings.files import read_text
@@ -17,9 +17,10 @@ MOST_PARTS = 128
 
 
 class Disk:
-    """The file system as it is now, for one decision."""
+    """The file system as it is now, for one decision about a request with these variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
         self.followed: dict[str, str] = {}
         """Where paths led. A line may name thousands, and one decision asks for each of them many times."""
         self.was_searched = False
@@ -109,7 +110,7 @@ class Disk:
         from pinfold.workspace.git_programs import git_helpers
 
         self.was_searched = True
-        return git_helpers(directory)
+        return git_helpers(directory, self._environ)
 
 
 def _directories_and_links(directory: str) -> tuple[list[str], list[str]]:

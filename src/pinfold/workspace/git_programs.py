@@ -15,7 +15,7 @@ as the time lasts; repositories that the index links to are always read. A repos
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain, islice
@@ -95,11 +95,15 @@ MOST_DIRECTORIES = 20_000
 MOST_REPOSITORIES = 1_000
 LARGEST_INDEX = 1 << 28
 UNPROTECTED = "any key, since commands can write this repository"
-LEADING = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE")
+LEADING = (
+    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"),
+    *("GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"),
+)
+MOST_CONFIGURED = 1_000
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
 
-def git_helpers(directory: str) -> tuple[str, ...]:
+def git_helpers(directory: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """What the configuration of the repository around `directory` would make git run.
 
     What a conversation has as /tmp is no project, and nothing in it is protected: commands may change a
@@ -124,19 +128,32 @@ def git_helpers(directory: str) -> tuple[str, ...]:
         doubts.append(UNPROTECTED)
     if len(known) == MOST_REPOSITORIES:
         doubts.append(f"repositories beyond the first {MOST_REPOSITORIES:,}, which were not read")
-    doubts += (f"the variable {name}" for name in LEADING if name in os.environ)
+    doubts += (f"the variable {name}" for name in LEADING if name in environ)
+    doubts += _of_variables(environ)
     doubts += (f"{path}, which git's versions may read differently" for path in search.doubts)
     keys = chain.from_iterable(map(_helpers, known.values()))
-    return tuple(dict.fromkeys((*keys, *_of_user(known.values()), *doubts)))
+    return tuple(dict.fromkeys((*keys, *_of_user(known.values(), environ), *doubts)))
 
 
-def _of_user(found: Iterable[Repository]) -> Iterator[str]:
+def _of_user(found: Iterable[Repository], environ: Mapping[str, str]) -> Iterator[str]:
     """What the user's own configuration makes git run that lies in these working trees."""
     from pinfold.workspace.git_places import GitPlaces
 
-    places = GitPlaces(home_of(os.environ), os.environ)
+    places = GitPlaces(home_of(environ), environ)
     for repository in found:
         yield from places.of_user_in(repository.top)
+
+
+def _of_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    """What variables configure that makes git run something. Gemini CLI has an empty `credential.helper`."""
+    count = environ.get("GIT_CONFIG_COUNT", "")
+    if count and not (count.isascii() and count.isdecimal() and int(count[:9]) <= MOST_CONFIGURED):
+        yield "the variable GIT_CONFIG_COUNT"
+        return
+    for number in range(int(count or 0)):
+        key, value = (environ.get(f"GIT_CONFIG_{name}_{number}", "") for name in ("KEY", "VALUE"))
+        if value and _runs(key.lower(), value):
+            yield f"{key}, by the variable GIT_CONFIG_KEY_{number}"
 
 
 def _helpers(found: Repository) -> Iterator[str]:
@@ -219,7 +236,10 @@ def _running_keys(path: str) -> Iterator[str]:
         yield f"what {os.path.basename(path)} says, which cannot be read"
         return
     for key, value in settings:
-        if value in HARMLESS_VALUES.get(key, ()):
-            continue
-        if any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS):
+        if _runs(key, value):
             yield key
+
+
+def _runs(key: str, value: str) -> bool:
+    is_harmless = value in HARMLESS_VALUES.get(key, ())
+    return not is_harmless and any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS)

@@ -228,6 +228,13 @@ def test_any_project_can_be_named(root: str) -> None:
         assert unwrapped(line, AGENTS, ("/more",)) is None
 
 
+def test_a_line_with_an_offer_is_ours_and_stays_narrow() -> None:
+    line = Wrapping("claude-code", ("/a",), "c", offer="0123456789abcdef").around("ls")
+    assert unwrapped(line, AGENTS, ("/a",), "c") == ("ls", "claude-code", False)
+    for other in ("--network all ", "0123456789abcdef ", "--offer fedcba9876543210 "):
+        assert unwrapped(line.replace("-c ls", f"{other}-c ls"), AGENTS, ("/a",), "c") is None
+
+
 def test_a_line_that_another_agents_hook_made_is_known(home: Path, environ: dict[str, str]) -> None:
     """Cursor loads Claude Code's hooks, too, and either of them may have rewritten the line."""
     project = str(home / "project")

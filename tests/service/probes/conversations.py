@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -684,6 +685,24 @@ def a_no_in_the_agents_dialog_grants_nothing() -> None:
     assert not Path.home().joinpath("other/file").exists()
 
 
+def a_yes_is_for_the_call_that_was_asked_about() -> None:
+    """The same line from another call, let through before, takes nothing while the person still thinks."""
+    Path.home().joinpath("other").mkdir()
+    line = "echo x > ~/other/file"
+    with service():
+        early = hook(line)
+        assert early.verdict == "allow" and turn(line).code == 1
+        asked = hook(line)
+        assert asked.verdict == "ask" and f"write {Path.home()}/other" in asked.why, asked
+        assert shell(early.line).code == 1
+        assert not Path.home().joinpath("other/file").exists()
+        again = hook(early.line)  # an agent may write such a line by itself
+        assert again.verdict == "ask" and shell(asked.line).code == 1
+        forged = re.sub("--offer [0-9a-f]+", f"--offer {'0' * 16}", again.line)
+        assert forged != again.line and shell(forged).code == 1
+        assert shell(again.line).code == 0
+
+
 def a_no_holds_where_the_line_is_not_asked_about_again() -> None:
     """The person says no, and changes the agent's mode; or the line is to run outside of the sandbox."""
     Path.home().joinpath("other").mkdir()
@@ -720,6 +739,20 @@ def git_outside_the_sandbox_obeys_no_repository_in_tmp() -> None:
             assert shell(hook("git status", agent="codex", tool_input=given).line, where).code == 126, where
             said = hook("git status", cwd=where, tool_input={"command": "git status"})
             assert said.verdict == "ask" and "commands can write" in said.why, said
+
+
+def git_outside_the_sandbox_is_judged_by_its_clients_variables() -> None:
+    """Not by the service's, which another process has started."""
+    settings = Path.home() / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[sandbox]\nexcluded_commands = ["git status"]\n[commands]\nallow = ["git status"]\n')
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    evil = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "./evil"}
+    with service():
+        line = hook("git status", agent="codex").line
+        for variables, code in (({}, 0), ({"GIT_DIR": ".git"}, 126), (evil, 126), ({}, 0)):
+            for more in ({}, {"PINFOLD_HOOK_SERVICE": "0"}):
+                assert shell(line, **variables, **more).code == code, (variables, more)
 
 
 def an_agent_may_ask_for_a_grant() -> None:

@@ -57,6 +57,8 @@ KEEP_LINES = frozenset(["qwen"])
 """Agents that run a line as it was, whatever the hook answers."""
 ASK_NOBODY = frozenset(["codex", "opencode", "droid", "auggie"])
 """Agents that put no question of a PreToolUse hook to their person."""
+CURSORS = "CURSOR_VERSION"
+"""A variable of hooks that Cursor runs: it loads those of Claude Code too, and takes their ask for a yes."""
 LONGEST = 9_000
 """Characters of a text: Claude Code cuts at 10,000."""
 
@@ -72,7 +74,7 @@ def read(agent: str, payload: Payload, environ: Mapping[str, str]) -> HookCall:
         cwd=directory({"cwd": optional(payload, "cwd") or "".join(roots[:1])}, {}),
         workspace=roots,
         can_rewrite=event == PRE and agent not in KEEP_LINES,
-        can_ask=event != PRE or agent not in ASK_NOBODY,
+        can_ask=event != PRE or not (agent in ASK_NOBODY or CURSORS in environ),
         mode=_mode(agent, optional(payload, "permission_mode"), environ),
         conversation=optional(payload, "session_id", "sessionId", "conversation_id"),
         generation=optional(payload, "prompt_id", "turn_id"),

@@ -60,6 +60,9 @@ class HeldConversations(Protocol):
     def request(self, call: HookCall, line: str, cwd: str, words: Sequence[str]) -> str:
         """What to ask the agent's person about a line that asks for a grant, `pinfold request ...`."""
 
+    def token_of(self, call: HookCall, line: str, cwd: str) -> str:
+        """The word that is to stand in the line that was asked about; empty if no offer has one."""
+
     def withdraw(self, call: HookCall, line: str, cwd: str) -> None:
         """Forgets what was to be granted with a line that was asked about before: that question is over."""
 
@@ -259,7 +262,8 @@ def _command(
         elif call.is_asked:
             question = held.offer(call, wanted.command, start, partial(judge.foreseen, wanted, decision))
         if question:
-            return HookOutcome(Opinion.ASK, question, line)
+            offered = _with_offer(call, wanted, start, judge, environ, held)
+            return HookOutcome(Opinion.ASK, question, offered or line)
     if decision.verdict is Verdict.ALLOW:
         # While planning, the person sees each command that may do more than read, unless nobody can be asked.
         is_seen = call.mode is Mode.PLAN and call.can_ask and not _only_reads(decision, judge)
@@ -277,7 +281,9 @@ def _command(
     message = told(decision) + where
     if held and decision.sandboxed:
         question = held.offer(call, wanted.command, start, partial(judge.foreseen, wanted, decision))
-        message += f"; and {question}" if question else ""
+        if question:
+            message += f"; and {question}"
+            line = _with_offer(call, wanted, start, judge, environ, held) or line
     if why := too_long(wanted.command) or too_many(len(decision.widening)) or too_much_told(message):
         return HookOutcome(Opinion.DENY, f"no question can show it: {why}")
     leave(call, agent, wanted.command, start, decision, environ)
@@ -303,7 +309,22 @@ def _write_down(
     write_refusal(call, request, decision, start, judge.roots, size, environ)
 
 
-def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> str:
+def _with_offer(
+    call: HookCall,
+    request: RunCommand,
+    start: str,
+    judge: Judge,
+    environ: Mapping[str, str],
+    held: HeldConversations,
+) -> str:
+    """The line that takes what it was offered, if the person says yes; empty if it needs no word for that."""
+    token = held.token_of(call, request.command, start)
+    return _line(call, request, judge, environ, token) if token else ""
+
+
+def _line(
+    call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str], offer: str = ""
+) -> str:
     wrapping = Wrapping(
         call.agent,
         judge.roots,
@@ -311,6 +332,7 @@ def _line(call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[st
         is_plan=call.mode is Mode.PLAN,
         leaves_sandbox=request.disable_sandbox,
         is_background=any(call.tool_input.get(name) is True for name in BACKGROUND),
+        offer=offer,
     )
     return wrapping.around(request.command)
 

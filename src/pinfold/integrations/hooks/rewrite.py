@@ -22,6 +22,7 @@ PLAN_POLICY = "read-only"
 LAUNCHER = os.path.join(SOURCE, "pinfold", "launcher.sh")
 START = os.path.join(SOURCE, "pinfold", "integrations", "hooks", "start.py")
 _ASKED_BY = re.compile(r"--asked-by ([a-z-]+) ")
+_OFFER = re.compile(r"--offer ([0-9a-f]{16}) ")
 _PROJECT = re.compile(r"--project ((?:'[^']*'|\\'|[^\s'])+) ")
 
 
@@ -59,6 +60,8 @@ class Wrapping(NamedTuple):
     """Whether it asks to run outside."""
     is_background: bool = False
     """Whether the agent lets it run in the background: it then has no time limit but a set one."""
+    offer: str = ""
+    """What is granted with this line, if the agent's person says yes to it (`GrantOffer.token`)."""
 
     def around(self, line: str) -> str:
         start, end = self._ends
@@ -96,6 +99,8 @@ class Wrapping(NamedTuple):
             yield "--dangerously-disable-sandbox"
         if self.is_background:
             yield "--background"
+        if self.offer:
+            yield from ("--offer", self.offer)
 
 
 KEEP_DIRECTORY = frozenset(["claude-code"])
@@ -136,14 +141,15 @@ def unwrapped(
     agent = said[1] if said else ""
     if agent not in agents:
         return None
-    for wrapped_for in dict.fromkeys((conversation, "")):
+    offer = found[1] if (found := _OFFER.search(line)) else ""
+    for wrapped_for, offered in dict.fromkeys(product((conversation, ""), ("", offer))):
         for is_plan, bypass, in_background in product((False, True), repeat=3):
             # The projects are what the line says they are, if those are ours.
             projects = tuple(_unquoted(each[1]) or "" for each in islice(_PROJECT.finditer(line), len(roots)))
             for count in range(len(projects), 0, -1):
                 if set(projects[:count]) <= set(roots):
                     inner = Wrapping(
-                        agent, projects[:count], wrapped_for, is_plan, bypass, in_background
+                        agent, projects[:count], wrapped_for, is_plan, bypass, in_background, offered
                     ).inside(line)
                     if inner is not None:
                         return Wrapped(inner, agent, bypass)
