@@ -318,12 +318,6 @@ class Conversations:
         """Whether any is held."""
         return bool(self._held)
 
-    @property
-    def are_running(self) -> bool:
-        """Whether a command of any runs."""
-        with self._lock:
-            return any(each.running for each in self._held.values())
-
     def find(self, agent: str, id: str) -> Conversation | None:
         with self._lock:
             return self._held.get((agent, id))
