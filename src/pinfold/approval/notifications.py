@@ -3,11 +3,11 @@
 Both are off unless the user's or managed settings name them. A notification says that a question is open, and
 answers nothing.
 
-The webhook gets each question that nobody before it has answered, as JSON, and holds the request open until
-its person has answered. Both are signed (HMAC-SHA256) with a secret in Pinfold's state, which no sandbox
-shows. A question has a nonce of its own, which is signed with the answer: an answer holds for one question,
-once, and a question's signature is no answer's. INVARIANT: whatever else comes back is a no, and so is no
-connection.
+The webhook gets each question that no approver before it has answered, as JSON, and holds the request open
+until its person has answered. Both are signed (HMAC-SHA256) with a secret in Pinfold's state, which no
+sandbox shows. A question has a nonce of its own, which is signed with the answer: an answer holds for one
+question, once, and a question's signature is no answer's. INVARIANT: whatever else comes back is a no, and so
+is no connection.
 
 It is loaded with each session's first question, so it imports what it needs for the two when they are used.
 """
@@ -121,7 +121,7 @@ class Webhook:
         return bool(self._around.settings().webhook)
 
     def withdraw(self, question: PermissionNeeded) -> None:
-        """Ends the request: nobody waits for its answer."""
+        """Ends the request: its answer is not awaited any more."""
         with self._lock:
             connection = self._open.pop(question.request_id, None)
         if connection is not None and connection.sock is not None:
@@ -187,7 +187,7 @@ class Webhook:
 
 
 def signature(secret: bytes, kind: bytes, nonce: str, body: bytes) -> str:
-    """What shows that somebody who has the secret wrote this, about the question of this nonce."""
+    """What shows that a holder of the secret wrote this, about the question of this nonce."""
     import hmac
 
     text = b"\n".join((kind, nonce.encode(), body))

@@ -251,7 +251,7 @@ def how_to_ask(held: Conversation, agent: str) -> str:
 
 
 def why_nothing(asked: Asked) -> str:
-    """Why a request added nothing: it was granted before, may not be, or nobody said yes."""
+    """Why a request added nothing: it was granted before, may not be, or no person said yes."""
     settlement = asked.settlement
     if settlement is None:
         return describe_refusal(asked.decision) if not asked.is_granted else asked.decision.reasons[0].message

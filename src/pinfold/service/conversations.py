@@ -33,7 +33,7 @@ from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.violation import Violation
 from pinfold.session import Session
-from pinfold.session.permission_requests import Asked, ask_for_permission
+from pinfold.session.permission_requests import Asked, ask_for_permission, named
 from pinfold.state.conversation_tmp import (
     conversation_record,
     conversations_directory,
@@ -256,9 +256,10 @@ class Conversation:
         return asked
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
-        """An approver of the session: yes to exactly what the agent's person was shown and said yes to."""
-        offer = self._now
-        is_offered = offer is not None and question.path == ", ".join(offer.names)
+        """An approver of the session: yes to what the agent's person was shown and said yes to, or what is
+        left of it to be granted."""
+        offer, wanted = self._now, {named(each) for each in question.decision.widening}
+        is_offered = offer is not None and bool(wanted) and wanted <= {*offer.names}
         return Answer.SESSION if is_offered and question.operation == "request_permission" else None
 
     @staticmethod
@@ -331,12 +332,6 @@ class Conversations:
     def __bool__(self) -> bool:
         """Whether any is held."""
         return bool(self._held)
-
-    @property
-    def are_running(self) -> bool:
-        """Whether a command of any runs."""
-        with self._lock:
-            return any(each.running for each in self._held.values())
 
     def find(self, agent: str, id: str) -> Conversation | None:
         with self._lock:

@@ -7,8 +7,8 @@ this is not the place, and does by itself what it may. What a request says of it
 Facts: the kernel keeps who called `connect`, by number, and by handle from Linux 6.5 on. A number may belong
 to another process once its own has ended; a handle does not.
 
-A hook that finds no service answers by itself and starts one. The service ends when it has held no
-conversation and no process has asked for `IDLE` seconds. If its code was replaced by an upgrade, it takes
+A hook that finds no service answers by itself and starts one. The service ends when it holds no conversation,
+runs no command, and no process has asked for `IDLE` seconds. If its code was replaced by an upgrade, it takes
 nothing more, lets the commands that it runs finish, and ends; the next hook starts another.
 """
 
@@ -65,6 +65,8 @@ class Daemon:
     def __init__(self, verbs: Mapping[str, Serve], conversations: Conversations) -> None:
         self._verbs, self._conversations = verbs, conversations
         self._room = BoundedSemaphore(MOST_CALLS)
+        self._calls: set[_socket.socket] = set()
+        """Those that are answered now: a command is one until it ends."""
         self._began = time()
         self._last = self._began
 
@@ -93,21 +95,23 @@ class Daemon:
         if _is_still(path, mark):
             os.unlink(path)
         listening.close()
-        while self._conversations.are_running:
+        while self._calls:
             sleep(0.2)
 
     def _is_wanted(self) -> bool:
-        return bool(self._conversations) or time() - self._last < IDLE
+        return bool(self._conversations or self._calls) or time() - self._last < IDLE
 
     def _begin(self, connection: "_socket.socket", path: str) -> None:
         """Answers on a thread of its own, if there is room for one."""
         if self._room.acquire(blocking=False):
+            self._calls.add(connection)
             try:
                 Thread(
                     target=self._serve_one, args=(connection, path), daemon=True, name="pinfold-call"
                 ).start()
                 return
             except RuntimeError:
+                self._calls.discard(connection)
                 self._room.release()
         try:
             local.send_reply(connection, local.NOT_HERE, err=BUSY)
@@ -150,6 +154,7 @@ class Daemon:
                 for do in later:
                     do()
             finally:
+                self._calls.discard(connection)
                 self._room.release()
 
 

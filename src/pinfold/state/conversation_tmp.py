@@ -48,7 +48,7 @@ def remove_scratch(agent: str, conversation: str, environ: Mapping[str, str]) ->
 
 
 def sweep_scratch(environ: Mapping[str, str]) -> None:
-    """Removes what conversations have left that nobody can take up again, once it is a day old."""
+    """Removes what conversations have left that cannot be resumed, once it is a day old."""
     top, prefix = scratch_top(), scratch_prefix(environ)
     if not _is_own(top):
         return

@@ -459,7 +459,7 @@ def another_user_has_no_part_in_it() -> None:
 
 
 def a_service_of_another_version_is_not_used() -> None:
-    """Neither from another place, nor after an upgrade of its own files."""
+    """Neither from another place, nor after an upgrade of its own files. What runs by then goes on."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(os.path.join(SOURCE, "pinfold"), Path.home() / "packages/pinfold", ignore=ignored)
     packages = [str(Path.home() / "packages"), *os.environ["PYTHONPATH"].split(":")]
@@ -472,8 +472,19 @@ def a_service_of_another_version_is_not_used() -> None:
     with subprocess.Popen(start, env=environ(), stdin=subprocess.DEVNULL) as process:
         wait_until(lambda: client().out == "x\n")
         assert warm("-c", "echo x").out.startswith(COLD)
-        Path(packages[0], "pinfold/cli/run.py").touch()
-        assert client().out.startswith(COLD)
+        with subprocess.Popen(
+            words("-c", "echo begun; read line; echo $line", packages=packages),
+            env=environ(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as running:
+            assert running.stdout and running.stdout.readline() == "begun\n"
+            Path(packages[0], "pinfold/cli/run.py").touch()
+            for _ in range(10):
+                assert client().out.startswith(COLD)
+            assert running.communicate("rest\n", PATIENCE)[0] == "rest\n" and running.returncode == 0
         process.wait(PATIENCE)  # it ends by itself
 
 

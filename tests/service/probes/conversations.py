@@ -618,6 +618,20 @@ def what_a_line_will_want_is_asked_before_it_runs() -> None:
         assert other.verdict == "ask" and "x.example" not in other.why, other
 
 
+def a_yes_grants_what_settings_have_not_allowed_meanwhile() -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    Path("new").write_text("")
+    secret, settings = Path.home() / ".netrc", Path.home() / ".config/pinfold/settings.toml"
+    secret.write_text("key\n")
+    settings.parent.mkdir(parents=True)
+    with service(), attended() as asked:
+        first = asked("git add new && cat ~/.netrc")
+        assert first.verdict == "ask" and "git writes" in first.why and f"read {secret}" in first.why, first
+        settings.write_text("[filesystem]\ngit_writes = true\n")
+        done = shell(first.line)
+        assert (done.code, done.out) == (0, "key\n"), done
+
+
 def nothing_is_asked_that_is_allowed_or_never_granted() -> None:
     subprocess.run(["git", "init", "--quiet"], check=True)
     Path(".env").write_text("")

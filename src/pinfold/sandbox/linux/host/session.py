@@ -288,8 +288,8 @@ class LinuxSession:
     def catch_up(self) -> None:
         """Returns once the wardens have reported the names that they have made by now.
 
-        Without the lock: who builds a pen holds it and waits for the settings, and the caller may hold their
-        lock. A pen that is retired meanwhile is in both lists, so no pen is missed.
+        Without the lock: a thread that builds a pen holds it and waits for the settings, and the caller may
+        hold their lock. A pen that is retired meanwhile is in both lists, so no pen is missed.
         """
         pens = [*self.pens]
         for pen in {*self.retired, *(pen for _, pen in pens)}:
