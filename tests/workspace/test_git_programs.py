@@ -59,6 +59,10 @@ def configured(*pairs: tuple[str, str]) -> dict[str, str]:
         ({"GIT_CONFIG_PARAMETERS": "'core.fsmonitor=./evil'"}, True),
         (configured(("user.email", "a@b"), ("core.FSMonitor", "./evil")), True),
         (configured(("alias.status", "!./evil")), True),
+        ({"GIT_CONFIG_GLOBAL": "shared.gitconfig"}, True),
+        ({"GIT_CONFIG_GLOBAL": "HERE/shared.gitconfig"}, True),
+        ({"GIT_CONFIG_SYSTEM": "HERE/shared.gitconfig"}, True),
+        ({"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/etc/gitconfig"}, False),
         ({"GIT_CONFIG_COUNT": "x"}, True),
         ({"GIT_CONFIG_COUNT": "99999999999"}, True),
         (configured(("credential.helper", ""), ("safe.directory", "*")), False),
@@ -66,8 +70,11 @@ def configured(*pairs: tuple[str, str]) -> dict[str, str]:
     ],
 )
 def test_a_variable_of_the_request(environ: dict[str, str], runs: bool, tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    assert bool(git_helpers(str(tmp_path), {"HOME": str(tmp_path), **environ})) is runs
+    top = tmp_path / "project"
+    top.mkdir()
+    git(top, "init", "-q")
+    given = {name: value.replace("HERE", str(top)) for name, value in environ.items()}
+    assert bool(git_helpers(str(top), {"HOME": str(tmp_path / "home"), **given})) is runs
 
 
 def test_a_hook_that_runs_on_status(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ LEADING = (
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"),
     *("GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"),
 )
+NAMING = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
+"""Variables that name a file of git's configuration."""
 MOST_CONFIGURED = 1_000
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
@@ -122,10 +124,11 @@ def git_helpers(directory: str, environ: Mapping[str, str] = os.environ) -> tupl
             known[repository.directory] = repository
             linked = _linked(repository, doubts)
             found += map(search.repository_of, linked)
-    if any(
-        is_covered(real_path(each), (scratch,)) for one in known.values() for each in (one.common, one.top)
-    ):
+    places = [each for one in known.values() for each in (one.common, one.top)]
+    if any(is_covered(real_path(each), (scratch,)) for each in places):
         doubts.append(UNPROTECTED)
+    writable = (scratch, *map(real_path, places))
+    doubts += (f"the variable {name}" for name in NAMING if _leads_into(environ.get(name, ""), writable))
     if len(known) == MOST_REPOSITORIES:
         doubts.append(f"repositories beyond the first {MOST_REPOSITORIES:,}, which were not read")
     doubts += (f"the variable {name}" for name in LEADING if name in environ)
@@ -142,6 +145,11 @@ def _of_user(found: Iterable[Repository], environ: Mapping[str, str]) -> Iterato
     places = GitPlaces(home_of(environ), environ)
     for repository in found:
         yield from places.of_user_in(repository.top)
+
+
+def _leads_into(path: str, places: tuple[str, ...]) -> bool:
+    """Whether a file lies where commands may write; a relative one does, in some directory."""
+    return bool(path) and (not os.path.isabs(path) or is_covered(real_path(path), places))
 
 
 def _of_variables(environ: Mapping[str, str]) -> Iterator[str]:
