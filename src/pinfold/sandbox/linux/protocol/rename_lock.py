@@ -32,7 +32,7 @@ COMMON = "/run"
 HOLDER = f"another sandbox, or a program that has locked {COMMON}, does not release the lock"
 """A lock does not tell which process holds it."""
 LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-PATIENCE = 10.0
+PATIENCE = 25.0
 """Seconds: longer than making a repository may take (`warden.git`)."""
 PAUSE, STEP = 0.0001, 0.001
 BRIEF = 0.05

@@ -37,7 +37,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
 )
 from pinfold.sandbox.linux.warden import late_mounts
 
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds until the warden gives up: no process can search the directory meanwhile. Building a pen that makes
 no progress takes less."""
 STEP = 0.001
