@@ -14,7 +14,7 @@ PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 # Probes run in processes of their own that write no bytecode: without compiling first, each would compile its modules again.
 test: .venv/tested
 	$(PYTHON) -m compileall -q src tests
-	$(PYTHON) -m pytest -n 3 --dist worksteal --timeout 300
+	$(PYTHON) -m pytest -n 4 --dist worksteal --timeout 300
 
 quick: .venv/tested
 	$(PYTHON) -m compileall -q src tests
