@@ -42,6 +42,7 @@ def is_dumpable() -> bool:
 @USERS
 def test_what_a_process_says_of_itself(uid: int) -> None:
     def action() -> tuple[bool, ...]:
+        process.set_dumpable(True)  # an earlier test of this process may have changed it
         before = process.has_no_new_privs(), is_dumpable()
         process.set_no_new_privs()
         process.set_dumpable(False)
