@@ -6,7 +6,7 @@ answers nothing.
 The webhook gets each question that no approver before it has answered, as JSON, and holds the request open
 until its person has answered. Both are signed (HMAC-SHA256) with a secret in Pinfold's state, which no
 sandbox shows. A question has a nonce of its own, which is signed with the answer: an answer holds for one
-question, once, and a question's signature is no answer's. INVARIANT: whatever else comes back is a no, and so
+question, once, and a question's signature is no answer's. INVARIANT: any other reply is a no, and so
 is no connection.
 
 It is loaded with each session's first question, so it imports what it needs for the two when they are used.

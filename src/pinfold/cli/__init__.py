@@ -238,7 +238,7 @@ def _exit_code(verb: Verb, parser: "ArgumentParser", arguments: list[str]) -> in
 
 
 def exit_code_of(do: "Callable[[], int]", *, as_json: bool = False) -> int:
-    """What a verb's work returns; if it fails, that is told."""
+    """What a verb's work returns. If it fails, this prints why."""
     try:
         return do()
     except PolicyError as error:

@@ -199,7 +199,7 @@ def tell_of_page(question: PermissionNeeded) -> None:
 
 
 def _is_read() -> bool:
-    """Whether a person reads what is told."""
+    """Whether a person reads the messages."""
     err = caller().err
     return err is not None and err.isatty()
 

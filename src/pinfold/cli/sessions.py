@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
     ending = verbs.add_parser("end", help="end a session, with all that runs in it", allow_abbrev=False)
     ending.add_argument("name", metavar="NAME", type=filled, help="a name or an id that `list` shows")
     for verb in (listing, ending):
-        # No default: that would undo what stands before the action.
+        # No default: that would undo what comes before the action.
         verb.add_argument("--json", action="store_true", default=SUPPRESS, help="answer as JSON")
 
 

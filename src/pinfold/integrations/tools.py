@@ -230,7 +230,7 @@ def stop_process(session: Session, asked: StopProcess, _: Watch) -> ToolOutcome:
 
 
 def _process(process: BackgroundProcess, since: int) -> ToolOutcome:
-    """What it wrote, and how it stands."""
+    """What it wrote, and its state."""
     reading, end, execution = process.read(since), process.end, process.execution
     is_running = process.is_running or reading.has_more
     if process.is_running:

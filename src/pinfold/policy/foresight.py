@@ -1,6 +1,6 @@
 """What a line wants beyond its policy, by its words, so that a person can be asked before it starts. Pure.
 
-It names what a program always needs for what it is told to do: git's own directory, the hosts in addresses,
+It names what a program always needs for its subcommand: git's own directory, the hosts in addresses,
 the registries of packages and images, and hidden files. What depends on configuration or on the project (a
 remote's address, another index) is not guessed: the sandbox asks or reports while the line runs.
 
@@ -70,7 +70,7 @@ BARE = re.compile(r"([\w-]+(?:\.[\w-]+)+)(?::(\d+))?(?:[/?#].*)?")
 
 
 class Registry(NamedTuple):
-    """Where a program gets packages from, unless it is told otherwise."""
+    """Where a program gets packages from, unless an option or a setting names another host."""
 
     subcommands: frozenset[str]
     hosts: tuple[str, ...]
@@ -249,7 +249,7 @@ def _of_image(name: str) -> Iterator[str]:
 
 
 def _spelled(host: str, port: int) -> Iterator[str]:
-    """A host of the network. This machine and special addresses are none to ask about beforehand."""
+    """A host of the network. Nothing is asked about this machine or special addresses."""
     try:
         name = canonical(host)
     except ValueError:

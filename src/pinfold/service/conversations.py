@@ -8,7 +8,7 @@ The id of each session is written down. A service that starts again resumes it, 
 wider.
 
 A session that a person has given a name (`pinfold run --session NAME`) is held like one of an agent without a
-name (`NAMED`). It ends when it is told to, or when it has been idle.
+name (`NAMED`). It ends when its user ends it, or when it has been idle.
 
 Facts: an agent starts hooks and commands by shells, and a shell may `exec` what it starts. So the agent is
 the first process above that is neither a shell nor our interpreter.
@@ -281,13 +281,13 @@ class Conversation:
         return False
 
     def is_attended(self, agent: str) -> bool:
-        """Whether a question in the agent's dialog is one that somebody sees, as far as can be told: an agent
+        """Whether a question in the agent's dialog is one that a person sees, as far as can be told: an agent
         that was started without a terminal, or to print one answer, has no dialog."""
         return agent in WITH_DIALOGS or any(map(shows_dialogs, list(self.agents)))
 
     @property
     def has_person(self) -> bool:
-        """Whether a process of the agent has a terminal, so that somebody can end what takes too long."""
+        """Whether a process of the agent has a terminal, so that a person can end what takes too long."""
         return any(map(has_terminal, list(self.agents)))
 
     def drop_agents(self, ended: set[int]) -> bool:

@@ -54,7 +54,7 @@ MODES = {
 PROJECTS = {"claude-code": "CLAUDE_PROJECT_DIR", "droid": "FACTORY_PROJECT_DIR", "qwen": "QWEN_PROJECT_DIR"}
 """Variables that name what an agent works in."""
 KEEP_LINES = frozenset(["qwen"])
-"""Agents that run a line as it was, whatever the hook answers."""
+"""Agents that take no other line from a hook than the one they asked about."""
 ASK_NOBODY = frozenset(["codex", "opencode", "droid", "auggie"])
 """Agents that put no question of a PreToolUse hook to their person."""
 CURSORS = "CURSOR_VERSION"

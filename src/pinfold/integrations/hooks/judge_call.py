@@ -41,7 +41,7 @@ MOST_REASONS = 12
 
 
 Wanted = Callable[[], Sequence[Widening]]
-"""Tells what a line wants by its words. It is asked only where somebody can be asked."""
+"""Tells what a line wants by its words. It is asked only where a person can be asked."""
 
 
 class HeldConversations(Protocol):

@@ -1,7 +1,7 @@
 """A patch in a shell line, which Codex applies by itself: `apply_patch <<'EOF'`, also after a `cd`.
 
 Facts (codex-rs, apply-patch/src/invocation.rs): a line that consists of such a command and its document is
-never run. Codex takes the document as it stands, whatever the shell would make of it, and applies it. A patch
+never run. Codex takes the document as written, not as the shell would expand it, and applies it. A patch
 that it cannot apply is an error. Any other line is run by a shell.
 
 INVARIANT: what is taken for a patch here is no more than what Codex takes for one. Were it run by a shell,

@@ -242,38 +242,36 @@ def _droid(home: str, environ: Mapping[str, str]) -> AgentSetup:
 
 
 def _auggie(home: str, _: Mapping[str, str]) -> AgentSetup:
-    place = os.path.join(home, ".augment")
-    return AgentSetup(
-        os.path.join(place, "settings.json"),
-        _in_milliseconds("auggie", AUGGIE_TOOLS),
-        _commands(os.path.join(place, "commands")),
-        notes=(
-            "Auggie runs hooks only where its server lets it: type /hooks there to see whether it does",
-            "Auggie has no switch that makes a late hook a no",
-        ),
+    return _in_settings(
+        os.path.join(home, ".augment"),
+        "auggie",
+        AUGGIE_TOOLS,
+        "Auggie runs hooks only where its server lets it: type /hooks there to see whether it does",
+        "Auggie has no switch that makes a late hook a no",
     )
 
 
 def _qwen(home: str, environ: Mapping[str, str]) -> AgentSetup:
-    place = environ.get("QWEN_HOME") or os.path.join(home, ".qwen")
-    return AgentSetup(
-        os.path.join(place, "settings.json"),
-        _in_milliseconds("qwen", QWEN_TOOLS),
-        _commands(os.path.join(place, "commands")),
-        notes=(
-            "Qwen Code lets no hook change a command: commands are judged, and none runs in the sandbox",
-            "Qwen Code has no switch that makes a late hook a no",
-        ),
+    return _in_settings(
+        environ.get("QWEN_HOME") or os.path.join(home, ".qwen"),
+        "qwen",
+        QWEN_TOOLS,
+        "Qwen Code lets no hook change a command: commands are judged, and none runs in the sandbox",
+        "Qwen Code has no switch that makes a late hook a no",
     )
 
 
-def _in_milliseconds(agent: str, tools: str) -> tuple[HookEntry, ...]:
+def _in_settings(place: str, agent: str, tools: str, *notes: str) -> AgentSetup:
+    """For an agent that keeps hooks of Claude Code's shape in its settings, with times in milliseconds."""
     time = {"timeout": SECONDS * 1000}
     first = {"hooks": [_first_hook(agent) | time]}
-    return (
+    entries = (
         HookEntry(("hooks", "PreToolUse"), {"matcher": tools, "hooks": [_hook(agent) | time]}),
         HookEntry(("hooks", "SessionStart"), first),
         HookEntry(("hooks", "SessionEnd"), first),
+    )
+    return AgentSetup(
+        os.path.join(place, "settings.json"), entries, _commands(os.path.join(place, "commands")), notes=notes
     )
 
 

@@ -206,7 +206,7 @@ class Card {
     };
     this.trouble = element("p", "", "trouble");
     form.append(...inputs.map(([label]) => label), this.trouble,
-      this.row("⏎", "add", "to your settings, as it stands above", send),
+      this.row("⏎", "add", "to your settings, as shown above", send),
       this.row("Esc", "back", "choose again", () => this.draw()));
     this.answers.replaceChildren(form);
     inputs[0][1].focus();
