@@ -86,6 +86,11 @@ def reopen(descriptor: int, flags: int) -> int:
     return os.open(f"/proc/self/fd/{descriptor}", flags | os.O_CLOEXEC)
 
 
+def path_in_proc(text: bytes) -> str:
+    """A path as files of /proc write it: blanks, line feeds and backslashes in octal."""
+    return os.fsdecode(text.decode("unicode_escape").encode("latin-1") if b"\\" in text else text)
+
+
 def birth(path: Path, directory: int = AT_FDCWD) -> tuple[int, int] | None:
     """When what is at a path was made: seconds and nanoseconds; None if the file system does not know."""
     found = buffer(b"", 256)

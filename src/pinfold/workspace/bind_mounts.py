@@ -18,6 +18,7 @@ from itertools import islice
 
 from msgspec import Struct
 
+from pinfold.kernel.files import path_in_proc
 from pinfold.policy.paths import upwards
 
 MOUNTS = "/proc/self/mountinfo"
@@ -77,7 +78,7 @@ def _parsed(line: bytes) -> Mount:
     device, root, point = line.split(b" ", 5)[2:5]
     kind, *rest = line.partition(b" - ")[2].split(b" ")
     layers = _layers(rest[-1]) if kind == b"overlay" and rest else ()
-    return Mount(device.decode(), _path(root), _path(point), tuple(layers))
+    return Mount(device.decode(), path_in_proc(root), path_in_proc(point), tuple(layers))
 
 
 def _layers(options: bytes) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _layers(options: bytes) -> Iterator[str]:
         name, _, value = option.partition(b"=")
         if name not in LAYERS:
             continue
-        for layer in re.split(r"(?<!\\):", _path(value)):
+        for layer in re.split(r"(?<!\\):", path_in_proc(value)):
             if layer.startswith("/"):
                 yield layer.replace("\\:", ":")
 
@@ -105,12 +106,6 @@ def _layered(paths: tuple[str, ...], mounts: tuple[Mount, ...]) -> Iterator[str]
                     found = os.path.realpath(_joined(layer, within))
                     if found != path and os.path.lexists(found):
                         yield found
-
-
-def _path(text: bytes) -> str:
-    if b"\\" in text:
-        text = text.decode("unicode_escape").encode("latin-1")
-    return os.fsdecode(text)
 
 
 def _shared(mounts: Iterable[Mount]) -> list[Mount]:

@@ -19,6 +19,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import WARDEN, building, fresh_
 from pinfold.workspace.scan import WorkspaceScanner
 from tests.patience import wait_until
 from tests.probe_module import OPEN, PYTHON, among_themselves, probes_of, run
+from tests.processes import wardens_of
 
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 BLOCKED = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
@@ -445,6 +446,30 @@ def what_another_pen_cannot_be_told_of_is_not_born() -> None:
     silent.close()
     bench.out("git init -q new")
     assert read("new/.git/config")
+
+
+def a_stopped_pen_keeps_nobody_elsewhere_from_making_repositories() -> None:
+    """Nor does one that may only read here. One that may write here does."""
+    among_themselves()
+    for name in ("mine/inner", "others"):
+        os.makedirs(name)
+    reading = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    for roots, policy, is_waited_for in (
+        (("others",), WRITING, False),
+        (("mine",), reading, False),
+        (("others", "mine/inner"), WRITING, True),
+    ):
+        maker, stopped = Bench("mine"), Bench(*roots)
+        stopped.out("true", policy)
+        assert stopped.backend.keeper
+        (warden,) = wardens_of(stopped.backend.keeper.pid)
+        os.kill(warden, signal.SIGSTOP)
+        try:
+            made = maker.run("git init -q inner/new")
+        finally:
+            os.kill(warden, signal.SIGKILL)
+        assert (made.exit_code == 0) is not is_waited_for, (roots, made)
+        shutil.rmtree("mine/inner/new")
 
 
 def a_pen_that_is_being_built_is_waited_for() -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,16 @@ if sys.platform != "linux":
     pytest.skip("the fence is Linux's", allow_module_level=True)
 
 from pinfold.sandbox.linux.protocol import pen_registry
-from pinfold.sandbox.linux.protocol.pen_registry import BUILDER, WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.protocol.pen_registry import (
+    ANYWHERE,
+    BUILDER,
+    LONGEST_NAME,
+    WARDEN,
+    fresh_socket,
+    mark_of,
+    may_write_below,
+    take_name,
+)
 from pinfold.sandbox.linux.warden import peers
 from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
 
@@ -26,6 +36,7 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
     monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
+    monkeypatch.setattr(peers, "_marks_of_writable", lambda proc: [ANYWHERE])
     monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(peers, "PATIENCE", LONG)
     return found
@@ -34,8 +45,10 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 @contextmanager
 def wardens(count: int) -> Iterator[list[PeerWardens]]:
     made = [PeerWardens() for _ in range(count)]
+    proc = os.open("/proc", os.O_PATH)
     for each in made:
-        each.join()
+        each.join(proc)
+    os.close(proc)
     yield made
     for each in made:
         os.close(each.names)
@@ -123,6 +136,43 @@ def test_a_late_answer_does_not_count(protected: list[bytes], monkeypatch: pytes
         assert not one.all_protect("/x")
         slow.close()
         assert one.all_protect("/x")
+
+
+def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
+    protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    mine.mkdir()
+    others.mkdir()
+    with wardens(1) as (one,):
+        for writable, is_asked in (
+            ((others.stat(),), False),
+            ((), False),
+            ((others.stat(), mine.stat()), True),
+            ((tmp_path.stat(),), True),
+        ):
+            silent = fresh_socket()
+            take_name(silent, WARDEN, map(mark_of, writable))
+            assert one.all_protect(str(mine / "config")) is not is_asked
+            silent.close()
+
+
+def test_a_name_without_room_for_all_marks_stands_for_every_directory(protected: list[bytes]) -> None:
+    marks = [b"%04x" % number for number in range(LONGEST_NAME)]
+    few, many, none = fresh_socket(), fresh_socket(), fresh_socket()
+    name = take_name(few, WARDEN, marks[:2])
+    assert may_write_below(name, marks[1:]) and not may_write_below(name, marks[2:])
+    assert may_write_below(take_name(many, WARDEN, marks), [b"ffff"])
+    assert not may_write_below(take_name(none, WARDEN, ()), marks)
+    for each in (few, many, none):
+        each.close()
+
+
+def test_a_mark_is_never_found_across_two_others(protected: list[bytes]) -> None:
+    socket = fresh_socket()
+    assert not may_write_below(take_name(socket, WARDEN, [b"1234", b"5678"]), [b"3456"])
+    socket.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")

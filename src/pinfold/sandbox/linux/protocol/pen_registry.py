@@ -8,16 +8,29 @@ Facts that shape it (unix(7), proc(5); tried on 6.18):
 - A pen's plan may miss what a command makes while the pen is built, and the pen has no warden to tell yet. So
   the pen has a builder's name from before its host scans the workspace until its warden has a name of its
   own.
+- A pen of another project need not be told of what is made in this one, and may be slow or stopped. So a
+  warden's name ends in short marks of the directories below which its pen may write. Two directories may have
+  the same mark by chance, and then a warden is told in vain. Where there are more marks than a name has room
+  for, and while a pen is built, it is told of everything.
 
 Accepted: another user's program may take such a name, and never answer a warden that waits for it.
 """
 
 import _socket
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 WARDEN, BUILDER = b"warden", b"builder"
+ANYWHERE = b"*"
+"""In place of marks: it may write wherever it is."""
+LONGEST_NAME = 107
+MARK = b"%04x"
+
+
+def mark_of(directory: os.stat_result) -> bytes:
+    """A directory has one mark, at whatever path and in whatever mount namespace it is seen."""
+    return MARK % ((directory.st_dev * 31 + directory.st_ino) % 65521)
 
 
 def _prefix(kind: bytes) -> bytes:
@@ -29,11 +42,22 @@ def fresh_socket() -> _socket.socket:
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
 
 
-def take_name(socket: _socket.socket, kind: bytes) -> bytes:
+def take_name(socket: _socket.socket, kind: bytes, marks: Iterable[bytes] = (ANYWHERE,)) -> bytes:
     """Binds the socket to a new name, by which others find it from now on; returns the name."""
-    name = _prefix(kind) + os.urandom(8).hex().encode()
+    name = _prefix(kind) + os.urandom(8).hex().encode() + b"/"
+    ending = b"".join(sorted({*marks}))
+    name += ending if len(name + ending) <= LONGEST_NAME else ANYWHERE
     socket.bind(b"\0" + name[1:])
     return name
+
+
+def may_write_below(name: bytes, marks: Iterable[bytes]) -> bool:
+    """Whether the pen of that name may write in one of the directories that have these marks."""
+    ending = name.rpartition(b"/")[2]
+    size = len(MARK % 0)
+    return ending == ANYWHERE or any(
+        ending[start : start + size] in marks for start in range(0, len(ending), size)
+    )
 
 
 def list_of_names() -> int:

@@ -129,11 +129,12 @@ def without_mounts(directory: int) -> int:
 
 
 def remove_with_mounts(directory: int, name: bytes) -> None:
-    """Removes a file together with what is mounted on it."""
+    """Removes a file with all that is mounted on it: the session's host may have asked for a mount, too."""
     os.fchdir(directory)
     try:
         with raised_capabilities(), suppress(OSError):
-            mounts.umount(name, mounts.MNT_DETACH | mounts.UMOUNT_NOFOLLOW)
+            while True:
+                mounts.umount(name, mounts.MNT_DETACH | mounts.UMOUNT_NOFOLLOW)
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
     finally:

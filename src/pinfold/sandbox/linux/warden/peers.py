@@ -1,16 +1,19 @@
-"""The wardens of the user's other pens: what one pen makes and all must protect, they mount read-only too.
+"""The wardens of other pens of the user's: what one pen makes and all must protect, they mount read-only too.
 
 Pens may share their roots, within one session or among several sessions of an agent. A configuration that is
 made in one pen (`git`) would be writable in the others until their hosts' next scan. So its warden tells the
-others before any process can search the directory, and waits until each has mounted it. It also waits for
-pens that are being built by then (`pen_registry`), and tells them. A pen whose building starts later finds
-the file.
+others that may write there before any process can search the directory, and waits until each has mounted it.
+It also waits for pens that are being built by then (`pen_registry`), and tells them. A pen whose building
+starts later finds the file.
 
 Facts that shape it:
 - The kernel adds the sender's true uid to a message (SCM_CREDENTIALS). Only the user's
   own processes may request a mount here.
 - Two wardens with something to tell each other would wait for ever: so a warden that waits goes on answering.
-- A warden that makes no progress, such as a stopped one, does not answer: then nothing is made.
+- A warden that makes no progress, such as a stopped one, does not answer: then nothing is made where its pen
+  may write.
+- A pen can write below its writable mounts alone, and gets no more of these. A file lies below a directory
+  that one of them shows, or that pen cannot write it.
 - A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
   room. So only as many are asked at a time as can answer at once.
 
@@ -26,12 +29,15 @@ from _thread import RLock
 from contextlib import suppress
 from time import monotonic
 
-from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
 from pinfold.sandbox.linux.protocol.pen_registry import (
+    ANYWHERE,
     BUILDER,
     WARDEN,
     fresh_socket,
     list_of_names,
+    mark_of,
+    may_write_below,
     present,
     take_name,
 )
@@ -73,10 +79,13 @@ class PeerWardens:
     def descriptors(self) -> set[int]:
         return {self.socket.fileno(), self.names}
 
-    def join(self) -> None:
-        """From here on the others tell us about their files and wait for our answer."""
+    def join(self, proc: int) -> None:
+        """From here on the others tell us about their files and wait for our answer.
+
+        `proc`: the host's /proc.
+        """
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self.own_fds = take_name(self.socket, WARDEN)
+        self.own_fds = take_name(self.socket, WARDEN, _marks_of_writable(proc))
 
     def answer(self) -> None:
         """Protects what the others have announced by now, and notes which of them have done what we asked."""
@@ -84,10 +93,11 @@ class PeerWardens:
             self._read_messages()
 
     def all_protect(self, path: str) -> bool:
-        """Whether the path is read-only in every other pen by now.
+        """Whether no other pen can write the file of this real path by now.
 
         Preconditions: the file exists, and no process inside can find it yet.
         """
+        marks = _marks_above(path)
         with self.lock:
             self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
         message = PROTECT + self.request_id + os.fsencode(path)
@@ -97,7 +107,7 @@ class PeerWardens:
         while True:
             # First: a pen that is built by now is among the others.
             being_built &= present(self.names, BUILDER)
-            others = present(self.names, WARDEN)
+            others = {name for name in present(self.names, WARDEN) if may_write_below(name, marks)}
             done = {*self.done}
             if not being_built and others <= done:
                 return True
@@ -136,6 +146,38 @@ class PeerWardens:
             self.socket.sendto(message, b"\0" + name[1:])
             return True
         return False
+
+
+def _marks_of_writable(proc: int) -> list[bytes]:
+    """Of the directories that this process's writable mounts show."""
+    kept: list[tuple[bytes, bytes, bytes]] = []
+    listed = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+    with open(listed, "rb") as file:
+        for line in file:
+            _, _, device, root, point, options, _ = line.split(b" ", 6)
+            if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
+                kept.append((device, root, point))
+    try:
+        return [mark_of(os.stat(path_in_proc(point))) for _, _, point in kept]
+    except OSError:  # another mount hides it, or it is another user's
+        return [ANYWHERE]
+
+
+def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
+    """Whether one of those shows the same thing at the same path."""
+    return any(
+        device == one and point.startswith(where + b"/") and root == shown.rstrip(b"/") + point[len(where) :]
+        for one, shown, where in kept
+    )
+
+
+def _marks_above(path: str) -> list[bytes]:
+    """Of the directories that a file lies in."""
+    marks = []
+    while path != "/":
+        path = os.path.dirname(path)
+        marks.append(mark_of(os.stat(path)))
+    return marks
 
 
 def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:
