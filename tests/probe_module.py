@@ -8,8 +8,9 @@ import sys
 from types import FunctionType
 from typing import Any, Protocol
 
-from pinfold.kernel import namespaces
+from pinfold.kernel import mounts, namespaces
 from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.linux.protocol import rename_lock
 
 
 class Open(Protocol):
@@ -54,13 +55,19 @@ def run(found: dict[str, Any]) -> None:
 
 
 def among_themselves() -> None:
-    """In a network without the pens of other tests: those would wait for ours, stopped or pretended."""
+    """In a network without the pens of other tests, and with a lock of our own (`rename_lock`).
+
+    Those would wait for our pens, stopped or pretended.
+    """
     uid, gid = os.geteuid(), os.getegid()
+    own = namespaces.CLONE_NEWNET | namespaces.CLONE_NEWNS
     if uid == 0:
-        namespaces.unshare(namespaces.CLONE_NEWNET)
+        namespaces.unshare(own)
     else:
-        namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNET)
+        namespaces.unshare(namespaces.CLONE_NEWUSER | own)
         namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    mounts.mount("own", rename_lock.COMMON, "tmpfs")
 
 
 def in_own_network() -> None:
