@@ -470,6 +470,8 @@ def a_stopped_pen_keeps_nobody_elsewhere_from_making_repositories() -> None:
             os.kill(warden, signal.SIGKILL)
         assert (made.exit_code == 0) is not is_waited_for, (roots, made)
         shutil.rmtree("mine/inner/new")
+    with building([os.path.abspath("others")]):
+        maker.out("git init -q inner/new")
 
 
 def a_pen_that_is_being_built_is_waited_for() -> None:

@@ -19,13 +19,14 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     BUILDER,
     LONGEST_NAME,
     WARDEN,
+    building,
     fresh_socket,
     mark_of,
     may_write_below,
     take_name,
 )
 from pinfold.sandbox.linux.warden import peers
-from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
+from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens, WritableMarks
 
 LONG = 30.0
 
@@ -36,7 +37,7 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
     monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
-    monkeypatch.setattr(peers, "_marks_of_writable", lambda proc: [ANYWHERE])
+    monkeypatch.setattr(peers, "_marks_of_writable", lambda proc: WritableMarks([ANYWHERE], [b"0wns"]))
     monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(peers, "PATIENCE", LONG)
     return found
@@ -156,6 +157,32 @@ def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
             take_name(silent, WARDEN, map(mark_of, writable))
             assert one.all_protect(str(mine / "config")) is not is_asked
             silent.close()
+
+
+def test_a_host_is_waited_for_only_where_the_pen_that_it_builds_may_write(
+    protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    for new in (mine / "r/.git", mine / "shared/.git/modules", mine / "bare/objects/r/.git", others):
+        new.mkdir(parents=True)
+    with wardens(1) as (one,):
+        for writable, path, is_waited_for in (
+            (others, mine / "r/.git/config", False),
+            (mine, mine / "r/.git/config", True),
+            (mine / "r/.git/new", mine / "r/.git/config", True),
+            # A working tree in `others` may lead there.
+            (others, mine / "shared/.git/config", True),
+            (others, mine / "shared/.git/modules/r/config", True),
+            (others, mine / "bare/objects/r/.git/config", True),
+        ):
+            path.parent.mkdir(exist_ok=True)
+            with building([str(writable)]):
+                assert one.all_protect(str(path)) is not is_waited_for, path
+            assert one.all_protect(str(path))
+        one.own_pieces = {mark_of(mine.stat())}
+        with building([str(others)]):
+            assert not one.all_protect(str(mine / "r/.git/config"))
 
 
 def test_a_name_without_room_for_all_marks_stands_for_every_directory(protected: list[bytes]) -> None:

@@ -14,6 +14,8 @@ Facts that shape it:
   may write.
 - A pen can write below its writable mounts alone, and gets no more of these. A file lies below a directory
   that one of them shows, or that pen cannot write it.
+- A host that builds a pen says what its policy opens. Besides, a pen may write in git directories to which
+  working trees in its projects lead, and in what its session has of its own, such as /tmp.
 - A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
   room. So only as many are asked at a time as can answer at once.
 
@@ -28,8 +30,10 @@ import struct
 from _thread import RLock
 from contextlib import suppress
 from time import monotonic
+from typing import NamedTuple
 
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
+from pinfold.sandbox.linux.init.session_root import OWN
 from pinfold.sandbox.linux.protocol.pen_registry import (
     ANYWHERE,
     BUILDER,
@@ -56,6 +60,7 @@ AT_ONCE = 8
 LARGEST = 1 + REQUEST_ID_BYTES + 4096
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 """A warden with every right over files does not find it: then no process of its pen does."""
+IN_GIT_DIRECTORIES = frozenset([".git", "objects", "refs", "logs", "worktrees", "modules"])
 _CREDENTIALS = struct.Struct("=iII")
 ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
@@ -69,6 +74,8 @@ class PeerWardens:
         self.own_fds = b""
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
+        self.own_pieces: set[bytes] = set()
+        """Marks of what the session has of its own; its other pens have the same."""
         self.request_id = b""
         self.done: set[bytes] = set()
         """The wardens that have done what this request asks."""
@@ -85,7 +92,9 @@ class PeerWardens:
         `proc`: the host's /proc.
         """
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self.own_fds = take_name(self.socket, WARDEN, _marks_of_writable(proc))
+        marks = _marks_of_writable(proc)
+        self.own_pieces = {*marks.own}
+        self.own_fds = take_name(self.socket, WARDEN, marks.all)
 
     def answer(self) -> None:
         """Protects what the others have announced by now, and notes which of them have done what we asked."""
@@ -98,15 +107,21 @@ class PeerWardens:
         Preconditions: the file exists, and no process inside can find it yet.
         """
         marks = _marks_above(path)
+        about_all = not self.own_pieces.isdisjoint(marks) or _may_be_a_git_directory(path)
+
+        def builders() -> set[bytes]:
+            found = present(self.names, BUILDER)
+            return found if about_all else {name for name in found if may_write_below(name, marks)}
+
         with self.lock:
             self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
         message = PROTECT + self.request_id + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
-        being_built = present(self.names, BUILDER)
+        being_built = builders()
         while True:
             # First: a pen that is built by now is among the others.
-            being_built &= present(self.names, BUILDER)
+            being_built &= builders()
             others = {name for name in present(self.names, WARDEN) if may_write_below(name, marks)}
             done = {*self.done}
             if not being_built and others <= done:
@@ -148,19 +163,31 @@ class PeerWardens:
         return False
 
 
-def _marks_of_writable(proc: int) -> list[bytes]:
+class WritableMarks(NamedTuple):
+    all: list[bytes]
+    own: list[bytes]
+    """Of what the session has of its own."""
+
+
+def _marks_of_writable(proc: int) -> WritableMarks:
     """Of the directories that this process's writable mounts show."""
     kept: list[tuple[bytes, bytes, bytes]] = []
+    marks = WritableMarks([], [])
     listed = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with open(listed, "rb") as file:
         for line in file:
-            _, _, device, root, point, options, _ = line.split(b" ", 6)
-            if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
-                kept.append((device, root, point))
-    try:
-        return [mark_of(os.stat(path_in_proc(point))) for _, _, point in kept]
-    except OSError:  # another mount hides it, or it is another user's
-        return [ANYWHERE]
+            _, _, device, root, point, options, *_, source, _ = line.split(b" ")
+            if b"rw" not in options.split(b",") or _is_part(device, root, point, kept):
+                continue
+            kept.append((device, root, point))
+            try:
+                mark = mark_of(os.stat(path_in_proc(point)))
+            except OSError:  # another mount hides it, or it is another user's
+                mark = ANYWHERE
+            marks.all.append(mark)
+            if source == OWN.encode():
+                marks.own.append(mark)
+    return marks
 
 
 def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
@@ -178,6 +205,14 @@ def _marks_above(path: str) -> list[bytes]:
         path = os.path.dirname(path)
         marks.append(mark_of(os.stat(path)))
     return marks
+
+
+def _may_be_a_git_directory(path: str) -> bool:
+    """Whether the file may lie in a git directory to which a working tree elsewhere leads."""
+    *above, _, _ = path.split("/")
+    directory = os.path.dirname(path)
+    shared = any(os.path.lexists(f"{directory}/{name}") for name in ("worktrees", "modules"))
+    return shared or not IN_GIT_DIRECTORIES.isdisjoint(above)
 
 
 def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:
