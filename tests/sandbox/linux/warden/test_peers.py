@@ -83,7 +83,7 @@ def test_many_answers_arrive(protected: list[bytes], monkeypatch: pytest.MonkeyP
 
         def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
             is_sent = send(name, message)
-            next(each for each in others if each.own_fds == name).answer()
+            next(each for each in others if each.own_name == name).answer()
             return is_sent
 
         monkeypatch.setattr(one, "_send", send_and_have_it_answered)
@@ -205,7 +205,7 @@ def test_a_mark_is_never_found_across_two_others(protected: list[bytes]) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_messages_of_another_user_are_ignored(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
-        address = b"\0" + one.own_fds[1:]
+        address = b"\0" + one.own_name[1:]
         for uid, found in ((54321, []), (0, [b"/x"])):
             child = os.fork()
             if child == 0:

@@ -71,7 +71,7 @@ class PeerWardens:
     def __init__(self) -> None:
         self.socket = fresh_socket()
         self.names = list_of_names()
-        self.own_fds = b""
+        self.own_name = b""
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
         self.own_pieces: set[bytes] = set()
@@ -94,7 +94,7 @@ class PeerWardens:
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         marks = _marks_of_writable(proc)
         self.own_pieces = {*marks.own}
-        self.own_fds = take_name(self.socket, WARDEN, marks.all)
+        self.own_name = take_name(self.socket, WARDEN, marks.all)
 
     def answer(self) -> None:
         """Protects what the others have announced by now, and notes which of them have done what we asked."""
@@ -114,7 +114,7 @@ class PeerWardens:
             return found if about_all else {name for name in found if may_write_below(name, marks)}
 
         with self.lock:
-            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
+            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_name}
         message = PROTECT + self.request_id + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
