@@ -41,6 +41,7 @@ from pinfold.model.events import Exited
 from pinfold.model.permission import PermissionNeeded, Reply
 from pinfold.model.request import RunCommand
 from pinfold.service import local_socket as local
+from pinfold.service.agent_process import stat_fields
 from pinfold.service.command_client import INTERRUPTED, RESIZE
 from pinfold.service.command_run import CommandRuns, handed, limits_of, source_of
 from pinfold.service.conversations import (
@@ -49,7 +50,6 @@ from pinfold.service.conversations import (
     Conversations,
     SessionOptions,
     Terminals,
-    stat_fields,
 )
 from pinfold.service.daemon import Daemon, Serve, ServiceCall
 from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
