@@ -48,7 +48,7 @@ def wardens(count: int) -> Iterator[list[PeerWardens]]:
     made = [PeerWardens() for _ in range(count)]
     proc = os.open("/proc", os.O_PATH)
     for each in made:
-        each.join(proc)
+        each.join(proc, ())
     os.close(proc)
     yield made
     for each in made:

@@ -85,6 +85,15 @@ def present(names: int, kind: bytes) -> set[bytes]:
     return {word for word in words if word.startswith(prefix)}
 
 
+def marks_above(path: str) -> list[bytes]:
+    """Of the directories that a path lies in."""
+    marks = []
+    while path != "/":
+        path = os.path.dirname(path)
+        marks.append(mark_of(os.stat(path)))
+    return marks
+
+
 @contextmanager
 def building(writable: Iterable[str] = ("/",)) -> Iterator[None]:
     """Marks that a pen is being built meanwhile, from what its host finds from here on.

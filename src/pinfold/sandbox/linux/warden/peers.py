@@ -14,6 +14,8 @@ Facts that shape it:
   may write.
 - A pen can write below its writable mounts alone, and gets no more of these. A file lies below a directory
   that one of them shows, or that pen cannot write it.
+- The directories above a project are not all seen in its pen: others take the place of those that are hidden,
+  or root's alone. Their marks are found before the pen's mounts are made.
 - A host that builds a pen says what its policy opens. Besides, a pen may write in git directories to which
   working trees in its projects lead, and in what its session has of its own, such as /tmp.
 - A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
@@ -28,6 +30,7 @@ import os
 import select
 import struct
 from _thread import RLock
+from collections.abc import Iterable
 from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
@@ -41,6 +44,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     fresh_socket,
     list_of_names,
     mark_of,
+    marks_above,
     may_write_below,
     present,
     take_name,
@@ -74,6 +78,7 @@ class PeerWardens:
         self.own_name = b""
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
+        self.above: set[bytes] = set()
         self.own_pieces: set[bytes] = set()
         """Marks of what the session has of its own; its other pens have the same."""
         self.request_id = b""
@@ -86,11 +91,12 @@ class PeerWardens:
     def descriptors(self) -> set[int]:
         return {self.socket.fileno(), self.names}
 
-    def join(self, proc: int) -> None:
+    def join(self, proc: int, above: Iterable[bytes]) -> None:
         """From here on the others tell us about their files and wait for our answer.
 
-        `proc`: the host's /proc.
+        `proc`: the host's /proc; `above`: marks of the directories above what is writable here.
         """
+        self.above = {*above}
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         marks = _marks_of_writable(proc)
         self.own_pieces = {*marks.own}
@@ -106,7 +112,7 @@ class PeerWardens:
 
         Preconditions: the file exists, and no process inside can find it yet.
         """
-        marks = _marks_above(path)
+        marks = {*marks_above(path), *self.above}
         about_all = not self.own_pieces.isdisjoint(marks) or _may_be_a_git_directory(path)
 
         def builders() -> set[bytes]:
@@ -196,15 +202,6 @@ def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, b
         device == one and point.startswith(where + b"/") and root == shown.rstrip(b"/") + point[len(where) :]
         for one, shown, where in kept
     )
-
-
-def _marks_above(path: str) -> list[bytes]:
-    """Of the directories that a file lies in."""
-    marks = []
-    while path != "/":
-        path = os.path.dirname(path)
-        marks.append(mark_of(os.stat(path)))
-    return marks
 
 
 def _may_be_a_git_directory(path: str) -> bool:
