@@ -22,11 +22,18 @@ pytestmark = [
 EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium takes longer to start than most tests here take."""
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
 @pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    opened = Browser(tmp_path / "profile")
-    yield opened
-    opened.close()
+def browser(started: Browser) -> Browser:
+    started.start_afresh()
+    return started
 
 
 AT_ONCE = """
