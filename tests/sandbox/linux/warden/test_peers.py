@@ -26,7 +26,8 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     take_name,
 )
 from pinfold.sandbox.linux.warden import peers
-from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens, WritableMarks
+from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
+from pinfold.sandbox.linux.warden.writable_mounts import HeldMount, WritableMounts
 
 LONG = 30.0
 
@@ -37,8 +38,13 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
     monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
-    monkeypatch.setattr(peers, "_marks_of_writable", lambda proc: WritableMarks([ANYWHERE], [b"0wns"]))
-    monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(WritableMounts, "hold", lambda self, proc, roots: self.marks.append(ANYWHERE))
+
+    def protect(mounts: WritableMounts, asked: bytes) -> bool:
+        found.append(asked[asked.index(b"/") :])
+        return True
+
+    monkeypatch.setattr(peers, "_protect", protect)
     monkeypatch.setattr(peers, "PATIENCE", LONG)
     return found
 
@@ -48,7 +54,7 @@ def wardens(count: int) -> Iterator[list[PeerWardens]]:
     made = [PeerWardens() for _ in range(count)]
     proc = os.open("/proc", os.O_PATH)
     for each in made:
-        each.join(proc, ())
+        each.join(proc, {}, {})
     os.close(proc)
     yield made
     for each in made:
@@ -180,7 +186,7 @@ def test_a_host_is_waited_for_only_where_the_pen_that_it_builds_may_write(
             with building([str(writable)]):
                 assert one.all_protect(str(path)) is not is_waited_for, path
             assert one.all_protect(str(path))
-        one.own_pieces = {mark_of(mine.stat())}
+        one.mounts.own = {mark_of(mine.stat())}
         with building([str(others)]):
             assert not one.all_protect(str(mine / "r/.git/config"))
 
@@ -200,6 +206,26 @@ def test_a_mark_is_never_found_across_two_others(protected: list[bytes]) -> None
     socket = fresh_socket()
     assert not may_write_below(take_name(socket, WARDEN, [b"1234", b"5678"]), [b"3456"])
     socket.close()
+
+
+def test_a_file_is_found_below_each_mount_whose_directory_lies_above_it(tmp_path: Path) -> None:
+    """Though the directory has another path here."""
+    (tmp_path / "root/sub").mkdir(parents=True)
+    config = tmp_path / "root/sub/config"
+    config.touch()
+    marks = [mark_of(config.parent.stat()), mark_of(config.parent.parent.stat())]
+    mounts = WritableMounts()
+    root = os.open(tmp_path / "root", os.O_PATH)
+    for mark, is_found in ((marks[1], True), (marks[0], False), (b"none", False)):
+        mounts.held = [HeldMount("/elsewhere", root, mark)]
+        found = [*mounts.open_all("/not/sub/config", marks)]
+        assert [os.path.samestat(os.fstat(each), config.stat()) for each in found] == [True] * is_found
+        for each in found:
+            os.close(each)
+    proc = os.open("/proc", os.O_PATH)
+    assert mounts.now(proc, "/elsewhere/sub") == str(config.parent)
+    for each in (proc, root):
+        os.close(each)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")

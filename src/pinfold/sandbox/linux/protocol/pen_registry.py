@@ -85,10 +85,10 @@ def present(names: int, kind: bytes) -> set[bytes]:
     return {word for word in words if word.startswith(prefix)}
 
 
-def marks_above(path: str) -> list[bytes]:
-    """Of the directories that a path lies in."""
+def marks_above(path: str, top: str = "/") -> list[bytes]:
+    """Of the directories that a path lies in, the innermost first, up to the top."""
     marks = []
-    while path != "/":
+    while path != top:
         path = os.path.dirname(path)
         marks.append(mark_of(os.stat(path)))
     return marks

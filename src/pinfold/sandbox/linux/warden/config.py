@@ -54,8 +54,8 @@ class WardenConfig:
         """The directory whose lock keeps other wardens from renaming (`rename_lock`)."""
         self.roots = dict(_held(PlanPaths.of(operations).roots))
         """Writable directories, opened on the host's mounts: they tell whether one was moved (`paths`)."""
-        self.above = {mark for root in self.roots for mark in marks_above(f"{HOST}{root}")}
-        """Marks of the directories above these, on the host's mounts (`peers`)."""
+        self.above = {root: marks_above(f"{HOST}{root}", HOST) for root in self.roots}
+        """Marks of the directories above each of these, on the host's mounts (`peers`)."""
 
     @property
     def descriptors(self) -> set[int]:
