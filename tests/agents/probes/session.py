@@ -96,8 +96,9 @@ def script(agent: str, index: str) -> list[Turn]:
         Turn("list", [sh("ls")], "app.py"),
         Turn("read", [read("app.py")], "return 41"),
         Turn("a test that fails", [sh(f"{python} test_app.py 2>&1 | tail -1")], "FAILED (failures=1)"),
-        Turn("edit", [edit("app.py", "    return 41", "    return 42")], "", varies=True),
-        Turn("read what was edited", [sh("cat app.py")], "return 42"),
+        # Of another size: Python takes what it compiled within the same second for the file's.
+        Turn("edit", [edit("app.py", "    return 41", "    return 40 + 2")], "", varies=True),
+        Turn("read what was edited", [sh("cat app.py")], "return 40 + 2"),
         Turn("a test that passes", [sh(f"{python} test_app.py 2>&1 | tail -1")], "OK"),
         Turn("write", [write("new.txt", "written\n")], "", varies=True),
         Turn("read what was written", [sh("cat new.txt")], "written"),
