@@ -128,6 +128,8 @@ def script(agent: str, index: str) -> list[Turn]:
         Turn("git status", [sh("git status --short app.py new.txt")], "app.py"),
         Turn("git commit", [sh(commit)], "commit=0", wants="git"),
         Turn("git log", [sh("git log --format=%s")], "second"),
+        Turn("no pager waits", [sh(f"git log --format=%s{'%n' * 60}end")], "end"),
+        Turn("nor an editor", [sh("git commit --allow-empty 2>/dev/null; echo commit=$?")], "commit=1"),
         Turn("long output", [sh("seq 1 30000")], "1", varies=True),
         # A line of the middle: the model was told the beginning and the end.
         Turn("read it again", [sh("seq 1 30000 | grep -x 15000" if agent == "codex" else kept)], "15000"),
