@@ -26,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pinfold.kernel import mounts
 from tests.agents.index_stub import Index
 from tests.agents.model_stub import Call, Model, Step
 from tests.agents.probes.turns import PROGRAMS, TOOLS, environ, installed, settings, started_by
@@ -340,6 +341,9 @@ if __name__ == "__main__":
     Path("machine").mkdir()
     os.chdir("machine")
     Machine()
+    Path("tmp").mkdir()
+    Path("tmp").chmod(0o1777)
+    mounts.bind(os.path.realpath("tmp"), "/tmp")  # what a bare agent's commands leave there is nobody else's
     os.chdir("../work")
     name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
     globals()[name](chosen)
