@@ -77,8 +77,10 @@ class Judge:
         """`held` is what a resumed session had: settings are no wider."""
         self.cwd = cwd
         self.talk = talk
-        self._user, self._environ, self._made = settings, environ, made
-        self._path = environ.get("PATH") or os.defpath
+        self._user, self._made = settings, made
+        self.ssh_agents: dict[str, None] = {}
+        """The sockets of ssh agents that the variables name, or have named: none is one less for that."""
+        self.adopt(environ)
         self.source = self._source_of(roots, overrides, held)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
@@ -108,6 +110,8 @@ class Judge:
     def adopt(self, environ: Mapping[str, str]) -> None:
         """Has these variables, in place of those it was made with, from the next `turn_to` on."""
         self._environ, self._path = environ, environ.get("PATH") or os.defpath
+        if agent := environ.get("SSH_AUTH_SOCK"):
+            self.ssh_agents = {**self.ssh_agents, agent: None}
 
     def at(self, cwd: str) -> "Judge":
         """Judges by the same, for requests that start in this directory."""

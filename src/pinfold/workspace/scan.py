@@ -126,14 +126,14 @@ class WorkspaceScanner:
         roots: Iterable[str],
         home: str,
         stood: tuple[Mount, ...] = (),
-        agent: str = "",
+        agents: Callable[[], tuple[str, ...]] = tuple,
         env_files: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`agent` is the ssh agent's socket by the user's environment. `env_files` returns the `.env` files
-        that are hidden by now from commands without a grant for them."""
+        """`agents` returns the ssh agents' sockets by the user's environment. `env_files` returns the `.env`
+        files that are hidden by now from commands without a grant for them."""
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
-        self.agent = agent
+        self.agents = agents
         self.env_files = env_files
         self.walks: dict[_Rules, TreeWalk] = {}
         self.git_places = GitPlaces(home, os.environ)
@@ -150,7 +150,7 @@ class WorkspaceScanner:
 
     def turned_to(self, roots: Iterable[str]) -> "WorkspaceScanner":
         """One for other roots of the same session."""
-        return WorkspaceScanner(roots, self.home, self.stood, self.agent, self.env_files)
+        return WorkspaceScanner(roots, self.home, self.stood, self.agents, self.env_files)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
@@ -217,7 +217,7 @@ class WorkspaceScanner:
             links=tuple(sorted(links)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             home=self.home,
-            agent=self.agent,
+            agents=self.agents(),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 
