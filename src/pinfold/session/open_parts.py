@@ -107,7 +107,7 @@ class Fences:
         self._outside = make_outside()
         self._elevation, self._scratch = elevation, scratch
         self._surveyor = WorkspaceScanner(
-            judge.roots, judge.home, agents=lambda: tuple(judge.ssh_agents), env_files=self._env_files
+            judge.roots, judge.home, environs=lambda: judge.named_by, env_files=self._env_files
         )
         self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
