@@ -58,7 +58,7 @@ NEW = (
 )
 PATIENCE = 30.0
 """Seconds that helpers have for what they build, and what was killed to end."""
-PEN_PATIENCE = 4.0
+PEN_PATIENCE = 8.0
 """Seconds that a pen's helper has: a pen takes a hundredth of that, and commands of other pens may stop its
 spawner."""
 STEP = 0.25

@@ -36,7 +36,7 @@ def mark_of(directory: os.stat_result) -> bytes:
 def marks_of(paths: Iterable[str]) -> list[bytes]:
     """Of directories, or of those in which they would be made."""
     marks = []
-    for path in paths:
+    for path in map(os.path.abspath, paths):
         while not os.path.exists(path) and path != "/":
             path = os.path.dirname(path)
         marks.append(mark_of(os.stat(path)))

@@ -152,7 +152,7 @@ ENOUGH = 100_000
 """Nanoseconds of running after which any lookup has ended."""
 OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors of our own, which say nothing about the thread."""
-PATIENCE, LOOK = 2.0, 0.001
+PATIENCE, LOOK = 4.0, 0.001
 """Seconds."""
 
 
