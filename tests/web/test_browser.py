@@ -177,9 +177,11 @@ def test_a_yes_counts_once_all_of_it_was_in_sight(
 def test_what_many_parts_grant_is_passed_before_a_yes_counts(browser: Browser, tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         browser.open(opened.place.address)
-        wishes = tuple(Widening("network", f"h{number}.{'d' * 60}.{'e' * 60}.test") for number in range(12))
+        widenings = tuple(
+            Widening("network", f"h{number}.{'d' * 60}.{'e' * 60}.test") for number in range(12)
+        )
         asked = question("1", "make\n" * 12, capability=Capability.WIDEN)
-        asked = replace(asked, decision=replace(asked.decision, widening=wishes))
+        asked = replace(asked, decision=replace(asked.decision, widening=widenings))
         browser.call(
             "Emulation.setDeviceMetricsOverride", width=500, height=300, deviceScaleFactor=1, mobile=False
         )

@@ -31,7 +31,7 @@ from pinfold.service import local_socket as local
 from pinfold.service.command_client import DIRECTORY
 from pinfold.service.conversations import Conversation, Conversations
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.grant_requests import names_to_ask, wish_of
+from pinfold.service.grant_requests import names_to_ask, request_for_denied
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.permission_requests import Asked
@@ -179,8 +179,8 @@ class CommandRuns:
             end = self._on_terminal(execution, call) if on_terminal else self._followed(execution, call)
             held.note(command.line, command.cwd, execution.violations)
             tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
-            wish = wish_of(session, execution.violations)
-            if names_to_ask(session, wish):
+            request = request_for_denied(session, execution.violations)
+            if names_to_ask(session, request):
                 tell(call.streams[2], [how_to_ask(held, command.agent)])
             where = b""
             if directory >= 0:

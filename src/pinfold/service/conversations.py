@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Struct, field, json
 from msgspec.structs import replace
 
 from pinfold.approval import Approver, is_there
@@ -64,7 +64,7 @@ WITH_DIALOGS = frozenset(["cursor", "pi"])
 class GrantOffer(Struct, frozen=True):
     """What a line is to be granted once the agent's person says yes to it: the agent then runs the line."""
 
-    wish: Mapping[str, object]
+    request: Mapping[str, object] = field(name="wish")  # as records of earlier versions name it
     """As `permission_requests.ask_for_permission` takes it."""
     names: tuple[str, ...]
     """What the person was shown, as `permission_requests.names_beyond` tells it."""
@@ -240,7 +240,7 @@ class Conversation:
         with self._granting:
             self._now = offer if offer.is_shown else None
             try:
-                asked = ask_for_permission(self.session, offer.wish)
+                asked = ask_for_permission(self.session, offer.request)
             finally:
                 self._now = None
         if asked.is_granted:
