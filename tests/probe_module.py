@@ -59,15 +59,17 @@ def among_themselves() -> None:
 
     Those would wait for our pens, stopped or pretended.
     """
+    in_own_mounts(namespaces.CLONE_NEWNET)
+    mounts.mount("own", rename_lock.COMMON, "tmpfs")
+
+
+def in_own_mounts(others: int = 0) -> None:
+    """From here on what we mount is there for us alone. `others`: more namespaces to have for ourselves."""
     uid, gid = os.geteuid(), os.getegid()
-    own = namespaces.CLONE_NEWNET | namespaces.CLONE_NEWNS
-    if uid == 0:
-        namespaces.unshare(own)
-    else:
-        namespaces.unshare(namespaces.CLONE_NEWUSER | own)
+    namespaces.unshare(namespaces.CLONE_NEWNS | others | (namespaces.CLONE_NEWUSER if uid else 0))
+    if uid:
         namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
-    mounts.mount("own", rename_lock.COMMON, "tmpfs")
 
 
 def in_own_network() -> None:

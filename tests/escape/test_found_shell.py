@@ -7,7 +7,7 @@ class.
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import process_time
 
@@ -33,19 +33,33 @@ ISOLATED = {"GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
 
 
 @pytest.fixture(scope="module")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a workspace, to be copied: git takes most of the time that it costs."""
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with a workspace. Judging a line changes nothing in it."""
     home = tmp_path_factory.mktemp("made") / "home"
     (home / "workspace").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patched:
         for key, value in {"HOME": str(home), **ISOLATED}.items():
             patched.setenv(key, value)
         prepare(home / "workspace", FILES)
-    return home
+    made = listing(home / "workspace")
+    yield home
+    assert listing(home / "workspace") == made
+
+
+def listing(top: Path) -> list[tuple[str, int]]:
+    return sorted((str(path), path.lstat().st_mtime_ns) for path in top.rglob("*"))
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, made_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(made_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for key, value in {"HOME": str(made_once), **ISOLATED}.items():
+        monkeypatch.setenv(key, value)
+    return made_once / "workspace"
+
+
+@pytest.fixture
+def own_workspace(tmp_path: Path, made_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy, to be changed."""
     home = tmp_path / "home"
     for key, value in {"HOME": str(home), **ISOLATED}.items():
         monkeypatch.setenv(key, value)
@@ -316,9 +330,9 @@ REPOSITORIES = {
 
 
 @pytest.mark.parametrize(("setup", "line"), REPOSITORIES.values(), ids=REPOSITORIES.keys())
-def test_a_repository_makes_git_run_something(setup: str, line: str, workspace: Path) -> None:
-    prepare(workspace, setup)
-    assert check(line, workspace, READ_ONLY).verdict is not Verdict.ALLOW
+def test_a_repository_makes_git_run_something(setup: str, line: str, own_workspace: Path) -> None:
+    prepare(own_workspace, setup)
+    assert check(line, own_workspace, READ_ONLY).verdict is not Verdict.ALLOW
 
 
 RUINOUS: list[Row] = [

@@ -6,9 +6,10 @@ import socket
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from tests.probe_module import PYTHON, probes_of, run
+from tests.probe_module import PYTHON, in_own_mounts, probes_of, run
 
 import pinfold
+from pinfold.kernel import mounts
 
 HOME = os.environ.get("HOME", "")
 SESSION_MOUNTS = ("/proc", "/dev/pts", "/dev/shm", "/tmp", "/var/tmp")
@@ -71,6 +72,14 @@ def _is_in(path: str, root: str) -> bool:
     return f"{path}/".startswith(f"{root}/")
 
 
+def _require_writable(roots: set[str], settings: dict[str, Any]) -> None:
+    """These can be written in a pen, and nothing else of the machine."""
+    with pinfold.Session([os.getcwd()], settings=settings) as session:
+        found = _writable_of_the_machine(session)
+    beyond = {path for path in found if not any(_is_in(path, root) for root in roots)}
+    assert beyond == set() and roots <= found, (settings, found)
+
+
 def every_mount_of_the_machine_outside_the_roots_is_read_only() -> None:
     work, granted, looked_at = os.getcwd(), f"{HOME}/granted", f"{HOME}/looked-at"
     for path in (granted, looked_at, f"{work}/.git/hooks", f"{work}/sub"):
@@ -82,15 +91,19 @@ def every_mount_of_the_machine_outside_the_roots_is_read_only() -> None:
             ({}, {work}),
             ({"sandbox": {"policy": "read-only"}}, set()),
             ({"filesystem": {"tmp": "none"}}, {work}),
-            ({"filesystem": {"tmp": "shared"}}, {work, "/tmp", "/var/tmp"}),
             ({"filesystem": {"git_writes": True}}, {work}),
             ({"filesystem": write, "network": {"unix_sockets": [f"{HOME}/socket"]}}, {work, granted}),
         ]
         for settings, roots in cases:
-            with pinfold.Session([work], settings=settings) as session:
-                found = _writable_of_the_machine(session)
-                beyond = {path for path in found if not any(_is_in(path, root) for root in roots)}
-                assert beyond == set() and roots <= found, (settings, found)
+            _require_writable(roots, settings)
+
+
+def so_it_is_where_a_pen_shares_tmp() -> None:
+    """The repositories that other tests have in /tmp would be in it, each with its own mounts."""
+    if not pinfold.__file__.startswith("/tmp/"):
+        in_own_mounts()
+        mounts.mount("own", "/tmp", "tmpfs", 0, "mode=1777")
+    _require_writable({os.getcwd(), "/tmp", "/var/tmp"}, {"filesystem": {"tmp": "shared"}})
 
 
 def no_command_changes_a_device_node_of_the_machine() -> None:

@@ -17,12 +17,12 @@ from typing import Any
 import pinfold
 from pinfold.audit import JournalError
 from pinfold.audit.history import entries
-from pinfold.kernel import mounts, namespaces, process, seccomp
+from pinfold.kernel import mounts, process, seccomp
 from pinfold.kernel.syscall import number
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.session import open_parts
 from pinfold.state.directory import journal_file
-from tests.probe_module import LIVING, run
+from tests.probe_module import LIVING, in_own_mounts, run
 
 PROGRAM = "from pinfold.cli import entry; entry()"
 PLENTY = 300_000_000
@@ -183,12 +183,8 @@ def five_thousand_protected_paths_hold() -> None:
 def small_disk(path: str) -> None:
     """A file system of its own at a path, in mounts of this process alone: ext4 where we may, or tmpfs."""
     os.makedirs(path, exist_ok=True)
-    uid, gid = os.geteuid(), os.getegid()
-    namespaces.unshare(namespaces.CLONE_NEWNS | (namespaces.CLONE_NEWUSER if uid else 0))
-    if uid:
-        namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
-    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
-    if uid or not _mounted_ext4(f"{path}.image", path):
+    in_own_mounts()
+    if os.geteuid() or not _mounted_ext4(f"{path}.image", path):
         mounts.mount("small", path, "tmpfs", 0, "size=2m,mode=0755")
 
 
