@@ -118,6 +118,23 @@ def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:
     assert files(tmp_path) == {".claude": None}
 
 
+def test_claude_codes_own_rules_stay_beside_the_one_for_plans(tmp_path: Path) -> None:
+    path = tmp_path / FILES["claude-code"][0]
+    path.parent.mkdir()
+    theirs = {"permissions": {"allow": ["Bash(make *)"], "deny": ["Read(x)"]}}
+    path.write_text(json.dumps(theirs))
+    assert pinfold("install", "claude-code", home=tmp_path).returncode == 0
+    value = json.loads(path.read_text())
+    launcher = os.path.join(os.path.dirname(sys.executable), "pinfold")
+    rule = f"Bash({launcher} run --asked-by claude-code --policy read-only *)"
+    assert value["permissions"]["allow"] == ["Bash(make *)", rule]
+    value["permissions"]["allow"].append("Bash(make)")
+    path.write_text(json.dumps(value))
+    assert pinfold("uninstall", "claude-code", home=tmp_path).returncode == 0
+    theirs["permissions"]["allow"].append("Bash(make)")
+    assert json.loads(path.read_text()) == theirs
+
+
 @pytest.mark.parametrize("agent", IN_JSON)
 def test_what_a_person_changed_since_is_kept(agent: str, tmp_path: Path) -> None:
     path = tmp_path / FILES[agent][0]

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
+from pinfold.integrations.hooks.rewrite import has_launcher, plan_rule
 from pinfold.integrations.install.jsonc import parse
 from pinfold.isolated import isolated_python, packages_apart
 from pinfold.model.errors import PinfoldError
@@ -52,11 +53,16 @@ QWEN_TOOLS = (
 )
 
 
+RULES = ("permissions", "allow")
+"""Where Claude Code keeps rules that allow a call."""
+
+
 class HookEntry(NamedTuple):
     """One element of a list in a file of JSON."""
 
     path: tuple[str, ...]
-    value: Mapping[str, object]
+    value: Mapping[str, object] | str
+    """A hook, or a rule of the agent's own."""
 
 
 class SlashCommand(NamedTuple):
@@ -124,6 +130,7 @@ def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
         ),
         HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("claude-code")]}),
         HookEntry(("hooks", "SessionEnd"), {"hooks": [_first_hook("claude-code")]}),
+        *((HookEntry(RULES, plan_rule("claude-code")),) if has_launcher() else ()),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
@@ -328,6 +335,7 @@ PROGRAMS = {
 """What each agent is started by."""
 
 
+RULE_END = plan_rule("claude-code").partition(" run ")[2]
 MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
 
 
@@ -351,8 +359,9 @@ def first_line(agent: str) -> str:
 
 
 def is_ours(entry: object) -> bool:
-    """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
-    return any(lines_of(entry))
+    """Whether a part of a configuration starts our hook, or allows its lines, wherever pinfold was then."""
+    is_rule = isinstance(entry, str) and entry.startswith("Bash(") and entry.endswith(RULE_END)
+    return is_rule or any(lines_of(entry))
 
 
 def lines_in(text: str, file: str) -> Iterator[str]:

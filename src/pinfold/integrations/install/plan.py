@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.install.agents import (
     REQUIREMENTS,
+    RULES,
     AgentSetup,
     is_ours,
     lines_in,
@@ -225,12 +226,14 @@ def _ours(text: str, file: str) -> set[tuple[tuple[str, ...], str]]:
 
 
 def _entries(whole: object) -> list[tuple[tuple[str, ...], object]]:
-    """Every element of every list of hooks, with its path (the index last, as text)."""
+    """Every element of every list of hooks and rules, with its path (the index last, as text)."""
     top = whole if isinstance(whole, dict) else {}
-    hooks = top.get("hooks")
-    events = (
-        [(("hooks", event), values) for event, values in hooks.items()] if isinstance(hooks, dict) else []
-    )
+    events = [
+        ((table, name), values)
+        for table in ("hooks", RULES[0])
+        if isinstance(members := top.get(table), dict)
+        for name, values in members.items()
+    ]
     return [
         ((*path, str(index)), value)
         for path, values in (*events, *(((event,), values) for event, values in top.items()))
