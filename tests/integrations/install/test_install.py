@@ -13,6 +13,7 @@ import pytest
 
 from pinfold.cli.install import agent_name
 from pinfold.integrations.hooks import AGENTS, SPELLINGS
+from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import GUARD, MARK
 from pinfold.integrations.install.health import probe_hooks
 from pinfold.model.escape_text import quoted
@@ -24,6 +25,7 @@ FILES = {
     "codex": (".codex/hooks.json", ".codex/prompts/pinfold.md", ".codex/prompts/sandbox.md"),
     "gemini": (
         ".gemini/settings.json",
+        ".gemini/policies/pinfold.toml",
         ".gemini/commands/pinfold.toml",
         ".gemini/commands/sandbox.toml",
     ),
@@ -133,6 +135,20 @@ def test_claude_codes_own_rules_stay_beside_the_one_for_plans(tmp_path: Path) ->
     assert pinfold("uninstall", "claude-code", home=tmp_path).returncode == 0
     theirs["permissions"]["allow"].append("Bash(make)")
     assert json.loads(path.read_text()) == theirs
+
+
+def test_geminis_rule_names_the_lines_that_its_hook_makes(tmp_path: Path) -> None:
+    """And not in plan mode, of which the hook does not learn."""
+    assert pinfold("install", "gemini", home=tmp_path).returncode == 0
+    path = tmp_path / ".gemini/policies/pinfold.toml"
+    (rule,) = tomllib.loads(path.read_text())["rule"]
+    assert rule["decision"] == "allow" and rule["modes"] == ["default", "autoEdit", "yolo"]
+    for conversation in ("", "c"):
+        line = Wrapping("gemini", ("/a b",), conversation).around("ls")
+        assert line.startswith(tuple(f"{start} " for start in rule["commandPrefix"]))
+    path.write_text("[[rule]]\n")
+    assert f"{path} is yours and stays" in pinfold("install", "gemini", home=tmp_path).stdout
+    assert path.read_text() == "[[rule]]\n"
 
 
 @pytest.mark.parametrize("agent", IN_JSON)

@@ -265,7 +265,7 @@ def _without_hooks(text: str, file: str) -> str:
 
 
 def _with_commands(target: AgentSetup, notes: list[str]) -> list[Change]:
-    """The slash commands; where a person has one of that name, it is not ours to change."""
+    """The slash commands and rules; where a person has a file of that name, it is not ours to change."""
     found, names = list[Change](), list[str]()
     for command in target.commands:
         before = read_text(command.file)
@@ -274,6 +274,12 @@ def _with_commands(target: AgentSetup, notes: list[str]) -> list[Change]:
             names.append(command.name)
         else:
             notes.append(f"{command.file} is yours, so {command.name} stays as it is")
+    for path, text in target.rules.items():
+        before = read_text(path)
+        if before is None or "(pinfold)" in before:
+            found.append(Change(path, before, text))
+        else:
+            notes.append(f"{path} is yours and stays, so the agent asks about each line by itself")
     if names:
         notes.insert(0, f"type {' or '.join(names)} there to see or change the sandbox")
     return found
