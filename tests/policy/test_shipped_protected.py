@@ -94,9 +94,9 @@ def test_the_ignore_files_that_everybody_has_are_listed() -> None:
 OBEYED = {
     "agents": ".clinerules/hooks/PreToolUse .factory/settings.json .junie/mcp/mcp.json .amp/settings.json"
     " .qoder/settings.json .codebuddy/settings.json .iflow/settings.json"
-    " .pi/extensions/x.ts .pi/settings.json",
+    " .pi/extensions/x.ts .pi/settings.json .eca/config.json",
     "editors": ".dir-locals.el .dir-locals-2.el .vs/tasks.vs.json .gvimrc .exrc .nvim.lua .zed/settings.json"
-    " hie.yaml buildServer.json",
+    " hie.yaml buildServer.json .local/share/nvim/site/plugin/x.lua",
     "lefthook": "lefthook.yml lefthook.yaml .lefthook.toml lefthook-local.yml .lefthook-local.jsonc"
     " .config/lefthook.json .config/lefthook-local.yaml .lefthook/pre-commit/x.sh .lefthook-local/x.sh",
     "git hooks": "prek.toml .pre-commit-config.yml .huskyrc.js captainhook.json .simple-git-hooks.cjs"
@@ -106,7 +106,10 @@ OBEYED = {
     " .config/mise/conf.d/x.toml mise.production.toml .miserc.toml",
     "directories": ".autoenv.zsh .autoenv_leave.zsh .envrc .envrc.local .envrc.private",
     "packages": "rust-toolchain.toml rust-toolchain .pnpmfile.mjs .pnpmfile.cjs .bundle/config .bazeliskrc",
-    "interpreters": ".gdbinit .gdbearlyinit .Renviron .octaverc .jdbrc .perldb .rdbgrc .byebugrc",
+    "interpreters": ".gdbinit .gdbearlyinit .Renviron .octaverc .jdbrc .perldb .rdbgrc .byebugrc .RData",
+    "shells": ".zcompdump .bashrc.d/x .local/share/bash-completion/completions/x .nvm/nvm.sh"
+    " .opam/opam-init/init.sh"
+    " .local/share/fish/vendor_conf.d/x.fish .sdkman/bin/sdkman-init.sh .asdf/asdf.sh .ghcup/env .deno/env",
 }
 """What a tool obeys unasked, by kind."""
 

@@ -63,11 +63,11 @@ def test_one_that_appears_is_found_by_listing_its_directory_alone(work: Path, li
     assert patterns(files) == [] and len(listed) == 41
     listed.clear()
     (work / "d7/.pinfoldignore").write_text("a\n")
-    files.look_around()
+    files.look_around(NAMES)
     assert patterns(files) == [("a",)]
     assert listed == [f"{work}/d7"]
     (work / "d7").rename(work / "d21")
-    files.look_around()
+    files.look_around(NAMES)
     assert [Path(directory).name for directory in files.mapping(NAMES)] == ["d21"]
 
 
@@ -87,7 +87,7 @@ def test_a_directory_that_changed_just_now_is_listed_again(
     monkeypatch.setattr(dir_cache, "SETTLED", 1 << 62)
     files = IgnoreFiles((str(tmp_path),))
     assert patterns(files) == []
-    files.look_around()
+    files.look_around(NAMES)
     assert listed == [str(tmp_path)] * 2
 
 
@@ -105,11 +105,11 @@ def test_nobody_looks_for_who_is_about_to_come_again(work: Path, clock: list[flo
     files = IgnoreFiles((str(work),))
     assert patterns(files) == []
     clock[0] += 3.0
-    files.look_around()
+    files.look_around(NAMES)
     (work / "d7/.pinfoldignore").write_text("a\n")
     clock[0] += 3.0
     assert patterns(files) == []
-    files.look_around()
+    files.look_around(NAMES)
     assert patterns(files) == [("a",)]
 
 
@@ -117,7 +117,7 @@ def test_who_does_not_come_again_is_not_waited_for(work: Path, clock: list[float
     files = IgnoreFiles((str(work),))
     assert patterns(files) == []
     clock[0] += 3.0
-    files.look_around()
+    files.look_around(NAMES)
     (work / "d7/.pinfoldignore").write_text("a\n")
     clock[0] += 6.1
     assert patterns(files) == [("a",)]
@@ -159,7 +159,7 @@ def test_one_that_cannot_be_read_is_told_to_who_asks(work: Path) -> None:
     assert patterns(files) == []
     link = work / "d7/.pinfoldignore"
     link.symlink_to(".pinfoldignore")
-    files.look_around()
+    files.look_around(NAMES)
     for _ in range(2):
         with pytest.raises(PolicyError, match="cannot be read"):
             patterns(files)
@@ -195,7 +195,7 @@ def test_what_is_listed_is_not_remembered_of_another(
     files = IgnoreFiles((str(work),))
     files.mapping(NAMES)
     assert moments
-    files.look_around()
+    files.look_around(NAMES)
     assert patterns(files) == [("a",)]
 
 
@@ -213,7 +213,7 @@ def test_long_paths_do_not_take_all_memory(work: Path, monkeypatch: pytest.Monke
     files = IgnoreFiles((str(work),))
     assert patterns(files) == []
     monkeypatch.setattr(ignore_files, "MOST_TEXT", 40 * len(str(work)))
-    files.look_around()
+    files.look_around(NAMES)
     with pytest.raises(PolicyError, match="too many long paths"):
         patterns(files)
 
@@ -248,7 +248,7 @@ def what_cannot_be_listed_is_hidden_until_it_can() -> None:
         assert ignore.is_ignored(f"{place}/sub/else") is not is_open
         assert not ignore.is_ignored(f"{place} too")
         os.chmod(name, 0o700)
-    files.look_around()
+    files.look_around(NAMES)
     assert sorted(map(os.path.basename, files.mapping(NAMES))) == ["sub"] * len(names)
 
 
@@ -266,7 +266,7 @@ def what_is_closed_as_a_whole_is_told_to_who_asks() -> None:
     for mode in (0, 0o100, 0o400):
         files.mapping(NAMES)
         os.chmod(work, mode)
-        files.look_around()
+        files.look_around(NAMES)
         with pytest.raises(PolicyError, match=r"cannot be (listed|entered)"):
             files.mapping(NAMES)
         os.chmod(work, 0o700)

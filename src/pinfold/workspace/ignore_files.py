@@ -130,19 +130,20 @@ class IgnoreFiles:
         """The `.env` files that were there at the last look."""
         return self._last.env_files
 
-    def look_around(self) -> None:
+    def look_around(self, names: tuple[str, ...], env_files: bool = False) -> None:
         """Searches the trees now, for the decisions of the next seconds. Those decisions report its
         errors."""
         with self._lock:
             last = self._last
-            if not any(last.asked):
+            if not names and not env_files:
                 return
             try:
-                look = self._walk(*last.asked)
+                look = self._walk(names, env_files)
             except PolicyError:
                 self._last = replace(last, until=float("-inf"))
                 return
-            self._last = replace(look, until=max(look.until, look.at + LATE * (look.at - last.at)))
+            late = look.at + LATE * (look.at - last.at) if any(last.asked) else look.until
+            self._last = replace(look, until=max(look.until, late))
 
     def _walk(self, names: tuple[str, ...], env_files: bool) -> _Look:
         """Preconditions: the lock is held."""

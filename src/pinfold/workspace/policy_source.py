@@ -129,8 +129,10 @@ class PolicySource:
         return Context(settings, policy, self.roots, self.home, cwd, sandbox_trouble, own)
 
     def look_around(self) -> None:
-        """Scans the workspace ahead of time, so that the next requests need not wait for the scan."""
-        self._ignore_files.look_around()
+        """Scans the workspace ahead of time, so that the next requests need not wait for the scan. Commands
+        may run that began under other settings: their sandbox hides what is found, too."""
+        files = self.settings.filesystem
+        self._ignore_files.look_around(files.ignore_files, env_files=not files.env_files)
         self.closed_env_files()
 
     def closed_env_files(self) -> tuple[str, ...]:

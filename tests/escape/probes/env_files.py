@@ -145,6 +145,18 @@ def an_env_file_that_comes_while_a_command_runs_is_hidden_in_it() -> None:
         assert result.stdout.endswith("closed\n"), result
 
 
+def an_env_file_is_hidden_in_what_runs_while_settings_change() -> None:
+    """Though no command begins under the new ones."""
+    with opened() as session:
+        running = session.start(
+            "touch begun; until [ -e .env ] && ! cat .env; do sleep 0.1; done", timeout=60
+        )
+        wait_until(lambda: os.path.exists("begun"))
+        session.change({"network": {"access": "none"}})
+        put(".env")
+        assert running.wait().exit_code == 0
+
+
 def no_command_lists_an_env_file_in_the_index() -> None:
     git("init", "-q")
     put(".env")

@@ -19,6 +19,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     BUILDER,
     LONGEST_NAME,
     WARDEN,
+    building,
     fresh_socket,
     mark_of,
     may_write_below,
@@ -26,6 +27,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
 )
 from pinfold.sandbox.linux.warden import peers
 from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
+from pinfold.sandbox.linux.warden.writable_mounts import HeldMount, WritableMounts
 
 LONG = 30.0
 
@@ -36,8 +38,13 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
     monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
-    monkeypatch.setattr(peers, "_marks_of_writable", lambda proc: [ANYWHERE])
-    monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(WritableMounts, "hold", lambda self, proc, roots: self.marks.append(ANYWHERE))
+
+    def protect(mounts: WritableMounts, asked: bytes) -> bool:
+        found.append(asked[asked.index(b"/") :])
+        return True
+
+    monkeypatch.setattr(peers, "_protect", protect)
     monkeypatch.setattr(peers, "PATIENCE", LONG)
     return found
 
@@ -47,7 +54,7 @@ def wardens(count: int) -> Iterator[list[PeerWardens]]:
     made = [PeerWardens() for _ in range(count)]
     proc = os.open("/proc", os.O_PATH)
     for each in made:
-        each.join(proc)
+        each.join(proc, {}, {})
     os.close(proc)
     yield made
     for each in made:
@@ -82,7 +89,7 @@ def test_many_answers_arrive(protected: list[bytes], monkeypatch: pytest.MonkeyP
 
         def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
             is_sent = send(name, message)
-            next(each for each in others if each.own_fds == name).answer()
+            next(each for each in others if each.own_name == name).answer()
             return is_sent
 
         monkeypatch.setattr(one, "_send", send_and_have_it_answered)
@@ -158,6 +165,32 @@ def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
             silent.close()
 
 
+def test_a_host_is_waited_for_only_where_the_pen_that_it_builds_may_write(
+    protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    for new in (mine / "r/.git", mine / "shared/.git/modules", mine / "bare/objects/r/.git", others):
+        new.mkdir(parents=True)
+    with wardens(1) as (one,):
+        for writable, path, is_waited_for in (
+            (others, mine / "r/.git/config", False),
+            (mine, mine / "r/.git/config", True),
+            (mine / "r/.git/new", mine / "r/.git/config", True),
+            # A working tree in `others` may lead there.
+            (others, mine / "shared/.git/config", True),
+            (others, mine / "shared/.git/modules/r/config", True),
+            (others, mine / "bare/objects/r/.git/config", True),
+        ):
+            path.parent.mkdir(exist_ok=True)
+            with building([str(writable)]):
+                assert one.all_protect(str(path)) is not is_waited_for, path
+            assert one.all_protect(str(path))
+        one.mounts.own = {mark_of(mine.stat())}
+        with building([str(others)]):
+            assert not one.all_protect(str(mine / "r/.git/config"))
+
+
 def test_a_name_without_room_for_all_marks_stands_for_every_directory(protected: list[bytes]) -> None:
     marks = [b"%04x" % number for number in range(LONGEST_NAME)]
     few, many, none = fresh_socket(), fresh_socket(), fresh_socket()
@@ -175,10 +208,30 @@ def test_a_mark_is_never_found_across_two_others(protected: list[bytes]) -> None
     socket.close()
 
 
+def test_a_file_is_found_below_each_mount_whose_directory_lies_above_it(tmp_path: Path) -> None:
+    """Though the directory has another path here."""
+    (tmp_path / "root/sub").mkdir(parents=True)
+    config = tmp_path / "root/sub/config"
+    config.touch()
+    marks = [mark_of(config.parent.stat()), mark_of(config.parent.parent.stat())]
+    mounts = WritableMounts()
+    root = os.open(tmp_path / "root", os.O_PATH)
+    for mark, is_found in ((marks[1], True), (marks[0], False), (b"none", False)):
+        mounts.held = [HeldMount("/elsewhere", root, mark)]
+        found = [*mounts.open_all("/not/sub/config", marks)]
+        assert [os.path.samestat(os.fstat(each), config.stat()) for each in found] == [True] * is_found
+        for each in found:
+            os.close(each)
+    proc = os.open("/proc", os.O_PATH)
+    assert mounts.now(proc, "/elsewhere/sub") == str(config.parent)
+    for each in (proc, root):
+        os.close(each)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_messages_of_another_user_are_ignored(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
-        address = b"\0" + one.own_fds[1:]
+        address = b"\0" + one.own_name[1:]
         for uid, found in ((54321, []), (0, [b"/x"])):
             child = os.fork()
             if child == 0:

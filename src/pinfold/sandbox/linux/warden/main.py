@@ -88,7 +88,7 @@ def _prepare(spawner: socket.socket, config: WardenConfig) -> "Warden":
     drop_capabilities()
     serve_alone(keeper)
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # a process opens a file that we hold a lease on (`git`)
-    config.peers.join(config.proc)
+    config.peers.join(config.proc, config.roots, config.above)
     # The spawner confines itself meanwhile. Until its listener arrives, another descriptor reserves the
     # number.
     listener = os.dup(config.proc)
@@ -120,7 +120,7 @@ class Warden:
         proc, bound, rules = config.proc, config.bound, config.rules
         self.listener = listener
         self.records = records = ViolationLog(config.host)
-        restorer = MountRestorer(proc, config.operations, config.queue)
+        restorer = MountRestorer(proc, config.operations, config.queue, config.peers.mounts)
         self.proc = proc
         self.affinity = CallerAffinity()
         self.next_check = 0.0

@@ -37,7 +37,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pinfold.kernel import inotify
-from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux.init.session_root import EMPTY, VOID
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.operations import (
@@ -52,6 +51,7 @@ from pinfold.sandbox.linux.protocol.operations import (
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.writable_mounts import WritableMounts
 
 MOST = 1000
 TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.IN_DELETE_SELF
@@ -60,8 +60,9 @@ TOLD = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVE_SELF | inotify.
 class MountRestorer:
     """The read-only and empty mounts of the pen, and how to restore them."""
 
-    def __init__(self, proc: int, operations: Operations, queue: int) -> None:
+    def __init__(self, proc: int, operations: Operations, queue: int, writable: WritableMounts) -> None:
         """`proc`: the host's /proc, where we are known; `queue`: an inotify queue, or -1."""
+        self.proc, self.writable = proc, writable
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
         self.protected: dict[str, None] = {}
         self.hidden: dict[str, None] = {}
@@ -90,12 +91,12 @@ class MountRestorer:
 
     def add(self, path: str, among: dict[str, None]) -> None:
         among[path] = None
-        directory, name = os.path.split(os.fsencode(path))
-        self.names.add(name)
+        directory, name = os.path.split(path)
+        self.names.add(os.fsencode(name))
         if self.queue >= 0 and len(self.names) <= MOST:
             # The directory may be unreachable, or the user may have no watches left.
             with suppress(OSError):
-                inotify.add(self.queue, directory, TOLD)
+                inotify.add(self.queue, os.fsencode(self.writable.now(self.proc, directory)), TOLD)
 
     def register(self, poll: "select.poll") -> None:
         poll.register(self.mounts, select.POLLPRI)
@@ -137,10 +138,9 @@ class MountRestorer:
             for path in self.hidden:
                 self._each(path, self._hide)
 
-    @staticmethod
-    def _each(path: str, mend: Callable[[int], None]) -> None:
+    def _each(self, path: str, mend: Callable[[int], None]) -> None:
         try:
-            thing = openat2(AT_FDCWD, path, os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
+            thing = self.writable.open(path)
         except OSError:
             return  # removed, or a link, which cannot be mounted on
         try:

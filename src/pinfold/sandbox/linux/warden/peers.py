@@ -12,36 +12,42 @@ Facts that shape it:
 - Two wardens with something to tell each other would wait for ever: so a warden that waits goes on answering.
 - A warden that makes no progress, such as a stopped one, does not answer: then nothing is made where its pen
   may write.
-- A pen can write below its writable mounts alone, and gets no more of these. A file lies below a directory
-  that one of them shows, or that pen cannot write it.
+- A file lies below a directory that one of a pen's writable mounts shows, or that pen cannot write it. The
+  directory may have another path there. So a request has a mark of each directory above the file, and the
+  warden looks below each of its mounts that has one of these.
+- The directories above a project are not all seen in its pen: others take the place of those that are hidden,
+  or root's alone. Their marks are found before the pen's mounts are made.
+- A host that builds a pen says what its policy opens. Besides, a pen may write in git directories to which
+  working trees in its projects lead, and in what its session has of its own, such as /tmp.
 - A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
   room. So only as many are asked at a time as can answer at once.
 
-Accepted: the same file at another path, as where a disk is mounted twice, is not recognized.
+Accepted: where a pen sees only the lower part of what another one may write, at another path (a bind mount
+of a subdirectory), the other one is not told.
 """
 
 import _socket
-import errno
 import os
 import select
 import struct
 from _thread import RLock
+from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 
-from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
 from pinfold.sandbox.linux.protocol.pen_registry import (
-    ANYWHERE,
     BUILDER,
+    MARK,
     WARDEN,
     fresh_socket,
     list_of_names,
-    mark_of,
+    marks_above,
     may_write_below,
     present,
     take_name,
 )
 from pinfold.sandbox.linux.warden import late_mounts
+from pinfold.sandbox.linux.warden.writable_mounts import WritableMounts
 
 PATIENCE = 10.0
 """Seconds until the warden gives up: no process can search the directory meanwhile. Building a pen that makes
@@ -53,9 +59,9 @@ REQUEST_ID_BYTES = 8
 """Random bytes of a request; an answer without them is late."""
 AT_ONCE = 8
 """How many wardens are asked at a time."""
-LARGEST = 1 + REQUEST_ID_BYTES + 4096
-OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
-"""A warden with every right over files does not find it: then no process of its pen does."""
+LARGEST = 1 + REQUEST_ID_BYTES + 3 * 4096
+"""A path of any length, before it a mark for each directory in it."""
+IN_GIT_DIRECTORIES = frozenset([".git", "objects", "refs", "logs", "worktrees", "modules"])
 _CREDENTIALS = struct.Struct("=iII")
 ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
@@ -66,7 +72,9 @@ class PeerWardens:
     def __init__(self) -> None:
         self.socket = fresh_socket()
         self.names = list_of_names()
-        self.own_fds = b""
+        self.own_name = b""
+        self.mounts = WritableMounts()
+        self.above: Mapping[str, list[bytes]] = {}
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
         self.request_id = b""
@@ -79,13 +87,16 @@ class PeerWardens:
     def descriptors(self) -> set[int]:
         return {self.socket.fileno(), self.names}
 
-    def join(self, proc: int) -> None:
+    def join(self, proc: int, roots: Mapping[str, int], above: Mapping[str, list[bytes]]) -> None:
         """From here on the others tell us about their files and wait for our answer.
 
-        `proc`: the host's /proc.
+        `above`: for each root, marks of the directories that it lies in, the innermost first. The other
+        arguments are those of `WritableMounts.hold`.
         """
+        self.above = above
+        self.mounts.hold(proc, roots)
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self.own_fds = take_name(self.socket, WARDEN, _marks_of_writable(proc))
+        self.own_name = take_name(self.socket, WARDEN, self.mounts.marks)
 
     def answer(self) -> None:
         """Protects what the others have announced by now, and notes which of them have done what we asked."""
@@ -97,17 +108,24 @@ class PeerWardens:
 
         Preconditions: the file exists, and no process inside can find it yet.
         """
-        marks = _marks_above(path)
+        marks = self._marks_above(path)
+        anywhere = {*marks, *(mark for each in self.above.values() for mark in each)}
+        about_all = not self.mounts.own.isdisjoint(marks) or _may_be_a_git_directory(path)
+
+        def builders() -> set[bytes]:
+            found = present(self.names, BUILDER)
+            return found if about_all else {name for name in found if may_write_below(name, anywhere)}
+
         with self.lock:
-            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
-        message = PROTECT + self.request_id + os.fsencode(path)
+            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_name}
+        message = PROTECT + self.request_id + b"".join(marks) + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
-        being_built = present(self.names, BUILDER)
+        being_built = builders()
         while True:
             # First: a pen that is built by now is among the others.
-            being_built &= present(self.names, BUILDER)
-            others = {name for name in present(self.names, WARDEN) if may_write_below(name, marks)}
+            being_built &= builders()
+            others = {name for name in present(self.names, WARDEN) if may_write_below(name, anywhere)}
             done = {*self.done}
             if not being_built and others <= done:
                 return True
@@ -119,6 +137,11 @@ class PeerWardens:
                 return False
             self.poll.poll(STEP * 1000)
             self.answer()
+
+    def _marks_above(self, path: str) -> list[bytes]:
+        """Of the directories that a file lies in, the innermost first."""
+        root = max((each for each in self.above if path.startswith(f"{each}/")), key=len, default="")
+        return [*marks_above(path, root or "/"), *self.above.get(root, ())]
 
     def _read_messages(self) -> None:
         """Preconditions: the lock is held."""
@@ -137,7 +160,7 @@ class PeerWardens:
             name = b"@" + sender[1:]
             if kind == DONE and about == self.request_id:
                 self.done.add(name)
-            elif kind == PROTECT and _protect(path):
+            elif kind == PROTECT and _protect(self.mounts, path):
                 self._send(name, DONE + about)
 
     def _send(self, name: bytes, message: bytes) -> bool:
@@ -148,36 +171,12 @@ class PeerWardens:
         return False
 
 
-def _marks_of_writable(proc: int) -> list[bytes]:
-    """Of the directories that this process's writable mounts show."""
-    kept: list[tuple[bytes, bytes, bytes]] = []
-    listed = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-    with open(listed, "rb") as file:
-        for line in file:
-            _, _, device, root, point, options, _ = line.split(b" ", 6)
-            if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
-                kept.append((device, root, point))
-    try:
-        return [mark_of(os.stat(path_in_proc(point))) for _, _, point in kept]
-    except OSError:  # another mount hides it, or it is another user's
-        return [ANYWHERE]
-
-
-def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
-    """Whether one of those shows the same thing at the same path."""
-    return any(
-        device == one and point.startswith(where + b"/") and root == shown.rstrip(b"/") + point[len(where) :]
-        for one, shown, where in kept
-    )
-
-
-def _marks_above(path: str) -> list[bytes]:
-    """Of the directories that a file lies in."""
-    marks = []
-    while path != "/":
-        path = os.path.dirname(path)
-        marks.append(mark_of(os.stat(path)))
-    return marks
+def _may_be_a_git_directory(path: str) -> bool:
+    """Whether the file may lie in a git directory to which a working tree elsewhere leads."""
+    *above, _, _ = path.split("/")
+    directory = os.path.dirname(path)
+    shared = any(os.path.lexists(f"{directory}/{name}") for name in ("worktrees", "modules"))
+    return shared or not IN_GIT_DIRECTORIES.isdisjoint(above)
 
 
 def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:
@@ -187,18 +186,19 @@ def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:
     return -1
 
 
-def _protect(path: bytes) -> bool:
+def _protect(mounts: WritableMounts, asked: bytes) -> bool:
     """Whether no process of this pen can write the file any more."""
+    marks, slash, path = asked.partition(b"/")
+    size = len(MARK % 0)
+    above = [marks[start : start + size] for start in range(0, len(marks), size)]
     with late_mounts.raised_capabilities(late_mounts.CAPABILITIES):
         try:
-            thing = openat2(AT_FDCWD, os.fsdecode(path), os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
-        except OSError as error:
-            return error.errno in OUT_OF_REACH
-        try:
-            if not late_mounts.is_read_only(thing):
-                late_mounts.protect(thing)
+            for thing in mounts.open_all(os.fsdecode(slash + path), above):
+                try:
+                    if not late_mounts.is_read_only(thing):
+                        late_mounts.protect(thing)
+                finally:
+                    os.close(thing)
         except OSError:
             return False
-        finally:
-            os.close(thing)
     return True
