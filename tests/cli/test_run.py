@@ -61,6 +61,20 @@ def test_an_agent_that_has_no_hook_asked_about_nothing(person: Person) -> None:
 
 
 @pytest.mark.parametrize(
+    "option",
+    ["--write=.", "--allow-domain=a.test", "--publish=80", "--network=all", "--policy=workspace-write"],
+)
+def test_an_agents_line_has_no_more_than_a_hook_writes(person: Person, option: str) -> None:
+    """Rules of the agent's may let each such line run unasked."""
+    done = person.run(
+        "--asked-by", "claude-code", "--policy", "read-only", option, "-c", "touch made; echo ran"
+    )
+    assert done.returncode == 2 and not done.stdout and not (person.work / "made").exists()
+    assert f"no {option.partition('=')[0]};".encode() in done.stderr
+    assert b"ran\n" in person.run("--asked-by", "codex", "--policy", "read-only", "-c", "echo ran").stdout
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("--mode", "ask_every_time", "-c", "touch made"),

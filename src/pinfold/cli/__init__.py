@@ -164,8 +164,11 @@ def entry(is_asked: bool = False) -> "NoReturn":
 
 def _ask_service(words: list[str]) -> None:
     """Exits with the command's exit code if the service has run it."""
+    from pinfold import isolated
     from pinfold.service import command_client, local_socket
 
+    if command_client.is_of_conversation(words):
+        command_client.main(words, local_socket, isolated)
     command_client.command_line(words, local_socket)
 
 

@@ -52,6 +52,8 @@ DENIED, TIMED_OUT = 126, 124
 SIGINT, SIGPIPE = 2, 13
 INTERRUPT = b"\x03"
 MOST_SHOWN = 5
+WIDENING = ("write", "allow_domain", "publish", "network", "sandbox_policy", "settings")
+"""Options that may let a command do more. A hook writes none of them into an agent's line."""
 PATIENCE = 1.0
 """Seconds without a note while a command begins."""
 
@@ -105,6 +107,8 @@ def run(args: Namespace) -> int:
         from pinfold.cli.sessions import run_in_service
 
         return run_in_service(args)
+    if args.asked_by is not None:
+        _require_words_of_a_hook(args)
     command = command_from_args(args)
     end_on_signals()
     person = TerminalApprover(QuestionView())
@@ -124,6 +128,20 @@ def run(args: Namespace) -> int:
 
         leave_service()
     return code
+
+
+def _require_words_of_a_hook(args: Namespace) -> None:
+    """An agent may write such a line by itself, and its own rules may let all of them run (`plan_rule`)."""
+    from pinfold.integrations.hooks.rewrite import PLAN_POLICY
+
+    given = [name for name in WIDENING if getattr(args, name) is not None]
+    if args.policy not in (None, PLAN_POLICY):
+        given.append("policy")
+    if given:
+        option = given[0].replace("_", "-")
+        raise PolicyError(
+            f"--asked-by is for lines of a hook, which have no --{option}; leave one of them out"
+        )
 
 
 def run_in(

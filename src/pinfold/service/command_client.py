@@ -60,11 +60,16 @@ def main(words: list[str], local: "ModuleType", isolated: "ModuleType") -> "NoRe
     reply = _heard(connection, local, said, modes) if connection else None
     if reply is None or reply[0] == local.NOT_HERE:
         rest = words[1:] if words[:1] == [DIRECTORY] else words
-        run_cold(isolated.own_command("run", *rest))
+        run_cold(isolated.own_command("run", *rest, entry=isolated.COLD_ENTRY))
     code, directory, _ = reply
     if directory and words[:1] == [DIRECTORY]:
         os.write(DIRECTORY_STREAM, directory)
     os._exit(code)
+
+
+def is_of_conversation(words: list[str]) -> bool:
+    """Whether the words behind `pinfold run` are those that a hook of ours writes for a conversation."""
+    return words[:1] == ["--asked-by"] and "--conversation" in words
 
 
 def command_line(words: list[str], local: "ModuleType") -> "Reply | None":

@@ -273,12 +273,15 @@ def codex(model: Model, calls: int, asked: list[str]) -> None:
 
 def gemini(model: Model, calls: int, asked: list[str]) -> None:
     _, given = started_by("gemini", model.address)
+    with_pinfold = (Path.home() / ".gemini/policies").exists()
     variables = environ(**given, PINFOLD_HOOK_SERVICE="", TERM="xterm-256color", NO_COLOR="1")
     child, terminal = pty.fork()
     if not child:
         # With no size, it draws again all that was said so far whenever something changes.
         termios.tcsetwinsize(0, (40, 120))
-        words = ["-i", "go", "-m", "gemini-2.5-flash", "--yolo"]
+        # Bare, it would ask about each line.
+        mode = "auto_edit" if with_pinfold else "yolo"
+        words = ["-i", "go", "-m", "gemini-2.5-flash", "--approval-mode", mode]
         os.execve(PROGRAMS["gemini"], [PROGRAMS["gemini"], *words], variables)
     end, seen, answered = time.monotonic() + LONG, "", -1
     try:

@@ -449,16 +449,16 @@ def memory_is_written(agent: str) -> None:
 
 
 def a_plan_reads_unasked(agent: str) -> None:
-    """Started without a terminal, it would take a question for a no.
-
-    Claude Code 2.1.328 wants more than a hook's yes there: its server's check, or a rule of the user's.
-    """
+    """Started without a terminal, it would take a question for a no."""
     Path("seen.txt").write_text("read unasked\n")
-    rules = {"useAutoModeDuringPlan": False, "permissions": {"allow": ["Bash"]}}
-    words = ["--permission-mode", "plan", "--settings", json.dumps(rules)]
-    assert "read unasked" in use(agent, "Bash", words=words, command="cat seen.txt | sort")
-    use(agent, "Bash", words=words, command="touch made")
-    assert not Path("made").exists()
+    for has_auto_mode in (True, False):
+        given = json.dumps({"useAutoModeDuringPlan": has_auto_mode})
+        words = ["--permission-mode", "plan", "--settings", given]
+        line = f"cd {os.getcwd()} && cat seen.txt | sort; echo pen=$PINFOLD_PEN"
+        told = use(agent, "Bash", words=words, command=line)
+        assert "read unasked" in told and "pen=1" in told, told
+        use(agent, "Bash", words=words, command="touch made")
+        assert not Path("made").exists()
 
 
 # Of those whose tools have names of their own

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pinfold.integrations.hooks import AGENTS, answer
+from pinfold.integrations.hooks import AGENTS, answer, rewrite
 from pinfold.integrations.hooks.claude import KEEP_LINES
 from pinfold.integrations.hooks.hook_call import HookReply
-from pinfold.integrations.hooks.rewrite import Wrapping, own_program, unwrapped
+from pinfold.integrations.hooks.rewrite import Wrapping, own_program, plan_rule, unwrapped
 
 PAYLOADS = Path(__file__).parent / "payloads"
 ROWS = [
@@ -218,6 +218,38 @@ def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, enviro
         )
         assert changed is not None and shlex.split(changed["command"])[-1] == line
     assert claude(ours, home, environ) == ("allow", None)
+
+
+def test_a_plans_line_that_reads_is_one_that_a_rule_allows(
+    home: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it may end in another directory, which Claude Code's shell has to enter."""
+    here = home / "project"
+    given = {**environ, "PINFOLD_HOOK_SERVICE": ""}
+
+    def changed(line: str, mode: str = "plan") -> str:
+        data = command("claude-code", line, home, permission_mode=mode, session_id="c")
+        _, changed = opinion("claude-code", answer("claude-code", data, given))
+        assert changed is not None
+        wrapped: str = changed["command"]
+        assert unwrapped(wrapped, AGENTS, (str(here),), "c") == (line, "claude-code", False)
+        return wrapped
+
+    for program, is_named in ((("/x/pinfold",), True), (("/x/python", "-I", "-c", "import pinfold"), False)):
+        monkeypatch.setattr(rewrite, "own_program", lambda program=program: program)
+        start = plan_rule("claude-code").removeprefix("Bash(").removesuffix("*)")
+        for line in ("cat x | sort", f"cd {here} && ls", f"cd {here}/ && ls", "ls; git log"):
+            assert changed(line).startswith(start) == is_named
+        for line in (
+            "cd sub && ls",
+            f"cd {here}/.. && ls",
+            "pushd /; ls",
+            "builtin cd /; ls",
+            "touch x",
+            "make",
+        ):
+            assert "--policy read-only" in changed(line) and not changed(line).startswith(start)
+        assert not changed("ls", "default").startswith(start)
 
 
 @pytest.mark.parametrize("root", ["/a b", "/it's", "/a --project /", "/'", "/\n", "/-c", "/é"])

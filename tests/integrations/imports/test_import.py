@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pinfold.cli import main
+from pinfold.integrations.hooks.rewrite import plan_rule
 from pinfold.integrations.imports import claude, codex, cursor, gemini
 from pinfold.integrations.imports.merge import merge
 from pinfold.integrations.imports.rules import Fit, ImportedRules
@@ -32,6 +33,7 @@ CLAUDE: list[tuple[dict[str, Any], list[tuple[Fit, str, object]]]] = [
     ({"permissions": {"allow": ["Bash(git * main)"]}}, [(X, "", "")]),
     ({"permissions": {"allow": ["Bash", "Bash(*)"]}}, [(X, "", ""), (X, "", "")]),
     ({"permissions": {"allow": ["Bash(a && b)"]}}, [(X, "", "")]),
+    ({"permissions": {"allow": [plan_rule("claude-code")]}}, [(H, "", "")]),
     # files
     ({"permissions": {"deny": ["Read(//**/.env)"]}}, [(S, "filesystem.hide", "/**/.env")]),
     ({"permissions": {"deny": ["Read(./secrets/**)"]}}, [(S, "filesystem.hide", "./secrets")]),

@@ -13,6 +13,7 @@ import pytest
 
 from pinfold.cli.install import agent_name
 from pinfold.integrations.hooks import AGENTS, SPELLINGS
+from pinfold.integrations.hooks.rewrite import Wrapping
 from pinfold.integrations.install.agents import GUARD, MARK
 from pinfold.integrations.install.health import probe_hooks
 from pinfold.model.escape_text import quoted
@@ -24,6 +25,7 @@ FILES = {
     "codex": (".codex/hooks.json", ".codex/prompts/pinfold.md", ".codex/prompts/sandbox.md"),
     "gemini": (
         ".gemini/settings.json",
+        ".gemini/policies/pinfold.toml",
         ".gemini/commands/pinfold.toml",
         ".gemini/commands/sandbox.toml",
     ),
@@ -116,6 +118,37 @@ def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:
     assert pinfold("install", "claude-code", home=tmp_path).returncode == 0
     assert pinfold("uninstall", "claude-code", home=tmp_path).returncode == 0
     assert files(tmp_path) == {".claude": None}
+
+
+def test_claude_codes_own_rules_stay_beside_the_one_for_plans(tmp_path: Path) -> None:
+    path = tmp_path / FILES["claude-code"][0]
+    path.parent.mkdir()
+    theirs = {"permissions": {"allow": ["Bash(make *)"], "deny": ["Read(x)"]}}
+    path.write_text(json.dumps(theirs))
+    assert pinfold("install", "claude-code", home=tmp_path).returncode == 0
+    value = json.loads(path.read_text())
+    launcher = os.path.join(os.path.dirname(sys.executable), "pinfold")
+    rule = f"Bash({launcher} run --asked-by claude-code --policy read-only *)"
+    assert value["permissions"]["allow"] == ["Bash(make *)", rule]
+    value["permissions"]["allow"].append("Bash(make)")
+    path.write_text(json.dumps(value))
+    assert pinfold("uninstall", "claude-code", home=tmp_path).returncode == 0
+    theirs["permissions"]["allow"].append("Bash(make)")
+    assert json.loads(path.read_text()) == theirs
+
+
+def test_geminis_rule_names_the_lines_that_its_hook_makes(tmp_path: Path) -> None:
+    """And not in plan mode, of which the hook does not learn."""
+    assert pinfold("install", "gemini", home=tmp_path).returncode == 0
+    path = tmp_path / ".gemini/policies/pinfold.toml"
+    (rule,) = tomllib.loads(path.read_text())["rule"]
+    assert rule["decision"] == "allow" and rule["modes"] == ["default", "autoEdit", "yolo"]
+    for conversation in ("", "c"):
+        line = Wrapping("gemini", ("/a b",), conversation).around("ls")
+        assert line.startswith(tuple(f"{start} " for start in rule["commandPrefix"]))
+    path.write_text("[[rule]]\n")
+    assert f"{path} is yours and stays" in pinfold("install", "gemini", home=tmp_path).stdout
+    assert path.read_text() == "[[rule]]\n"
 
 
 @pytest.mark.parametrize("agent", IN_JSON)

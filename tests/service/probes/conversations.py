@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pinfold.integrations.hooks.rewrite import START, has_launcher, own_program
 from pinfold.integrations.install.agents import hook_words
-from pinfold.isolated import own_command
+from pinfold.isolated import isolated_python, own_command, packages_apart
+from pinfold.model.escape_text import quoted
 from pinfold.service.local_socket import connect, socket_path
 from tests.patience import wait_until
 from tests.probe_module import SKIPPED, probes_of, run
@@ -878,6 +880,21 @@ def a_plan_changes_nothing() -> None:
         planned = hook("cat /tmp/begun; touch made", permission_mode="plan")
         ended = shell(planned.line)
         assert ended.out == "begun\n" and not Path("made").exists(), ended
+
+
+def a_plans_line_that_reads_is_one_of_the_conversation() -> None:
+    """It names the program `pinfold`, where there is one."""
+    with service() as pid:
+        begun()
+        planned = hook("cat /tmp/begun || echo alone; false", permission_mode="plan").line
+        assert ("{ d=" in planned) != has_launcher(), planned
+        assert shell(planned) == (1, "begun\n", "")
+        if has_launcher():  # which starts this, where it is installed
+            started = " ".join(map(quoted, isolated_python(START, *packages_apart(), "--pinfold")))
+            assert shell(planned.replace(own_program()[0], started)) == (1, "begun\n", "")
+        os.kill(pid, signal.SIGKILL)
+    ended = shell(planned)
+    assert (ended.code, ended.out) == (1, "alone\n"), ended
 
 
 def settings_that_change_count_for_the_next_line() -> None:

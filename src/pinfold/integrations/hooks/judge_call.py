@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.hook_call import HookCall, HookOutcome, Mode, Opinion, no_directory
-from pinfold.integrations.hooks.rewrite import PLAN_POLICY, Wrapping, has_service, unwrapped
+from pinfold.integrations.hooks.rewrite import PLAN_POLICY, Wrapping, has_launcher, has_service, unwrapped
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, StepCode, Verdict, Widening
 from pinfold.model.errors import ConfinementError
@@ -34,6 +34,8 @@ BACKGROUND = ("run_in_background", "is_background", "isBackground", "fireAndForg
 TMP = TEMPORARY[0]
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 ORDER = tuple(Opinion)
+MOVING = frozenset(["cd", "pushd", "popd"])
+"""Words by which a line may end in another directory."""
 MOST = 500
 """Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
 MOST_REASONS = 12
@@ -251,7 +253,8 @@ def _command(
 
         if outcome := own_verb(call, decision):
             return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
-    line = _line(call, wanted, judge, environ) if call.can_rewrite else None
+    stays = call.mode is Mode.PLAN and _only_reads(decision, judge) and _stays(decision, call.cwd)
+    line = _line(call, wanted, judge, environ, stays=stays) if call.can_rewrite else None
     line = None if line == request.command else line
     if decision.verdict is Verdict.ALLOW and held and call.mode is not Mode.PLAN:
         words = decision.commands[0].argv if len(decision.commands) == 1 else ()
@@ -299,6 +302,13 @@ def _only_reads(decision: Decision, judge: Judge) -> bool:
     )
 
 
+def _stays(decision: Decision, cwd: str) -> bool:
+    """Whether a line of programs that only read ends in the directory where it begins, as far as is seen."""
+
+    here = (("cd", cwd), ("cd", f"{cwd}/"))
+    return all(command.argv in here or not MOVING & {*command.argv} for command in decision.commands)
+
+
 def _write_down(
     call: HookCall, request: Request, decision: Decision, judge: Judge, environ: Mapping[str, str]
 ) -> None:
@@ -323,7 +333,13 @@ def _with_offer(
 
 
 def _line(
-    call: HookCall, request: RunCommand, judge: Judge, environ: Mapping[str, str], offer: str = ""
+    call: HookCall,
+    request: RunCommand,
+    judge: Judge,
+    environ: Mapping[str, str],
+    offer: str = "",
+    *,
+    stays: bool = False,
 ) -> str:
     wrapping = Wrapping(
         call.agent,
@@ -333,6 +349,7 @@ def _line(
         leaves_sandbox=request.disable_sandbox,
         is_background=any(call.tool_input.get(name) is True for name in BACKGROUND),
         offer=offer,
+        stays=stays and has_launcher(),
     )
     return wrapping.around(request.command)
 

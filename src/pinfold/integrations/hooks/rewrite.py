@@ -62,6 +62,9 @@ class Wrapping(NamedTuple):
     """Whether the agent lets it run in the background: it then has no time limit but a set one."""
     offer: str = ""
     """What is granted with this line, if the agent's person says yes to it (`GrantOffer.token`)."""
+    stays: bool = False
+    """Whether the line is known to end in the directory where it begins: then no directory is told, and the
+    new line is one command, which a rule of the agent's can name (`plan_rule`)."""
 
     def around(self, line: str) -> str:
         start, end = self._ends
@@ -77,24 +80,28 @@ class Wrapping(NamedTuple):
     @property
     def _ends(self) -> tuple[str, str]:
         start = " ".join(map(quoted, [*self._program, "--asked-by", self.agent, *self._options, "-c"])) + " "
-        if self.conversation and self.agent in KEEP_DIRECTORY:
+        if self.conversation and self._tells_directory:
             return "{ d=$(" + start, ' 3>&1 >&4 4>&-); } 4>&1 && cd -- "${d:-.}"'
         return start, ""
 
     @property
     def _program(self) -> tuple[str, ...]:
-        if not self.conversation:
+        if not self.conversation or self.stays:
             return (*own_program(), "run")
-        return client_program(keeps_directory=self.agent in KEEP_DIRECTORY)
+        return client_program(keeps_directory=self._tells_directory)
+
+    @property
+    def _tells_directory(self) -> bool:
+        return self.agent in KEEP_DIRECTORY and not self.stays
 
     @property
     def _options(self) -> Iterator[str]:
+        if self.is_plan:
+            yield from ("--policy", PLAN_POLICY)
         if self.conversation:
             yield from ("--conversation", self.conversation)
         for root in self.roots:
             yield from ("--project", root)
-        if self.is_plan:
-            yield from ("--policy", PLAN_POLICY)
         if self.leaves_sandbox:
             yield "--dangerously-disable-sandbox"
         if self.is_background:
@@ -105,6 +112,22 @@ class Wrapping(NamedTuple):
 
 KEEP_DIRECTORY = frozenset(["claude-code"])
 """Agents whose next line begins in the directory where the last one ended."""
+
+
+def has_launcher() -> bool:
+    """Whether pinfold is started by a program of its own, and not by an interpreter's name."""
+    return len(own_program()) == 1
+
+
+def plan_rule(agent: str) -> str:
+    """The rule of Claude Code's that allows the new lines of a plan.
+
+    Fact (Claude Code 2.1.328): in plan mode a hook's allow is held back from any line that it does not itself
+    know to read, and a rule's is not. Where its auto mode stands behind the plan, a rule that begins with an
+    interpreter, and one for all of Bash, count for nothing.
+    """
+    words = (*own_program(), "run", "--asked-by", agent, "--policy", PLAN_POLICY)
+    return f"Bash({' '.join(map(quoted, words))} *)"
 
 
 class Wrapped(NamedTuple):
@@ -143,13 +166,13 @@ def unwrapped(
         return None
     offer = found[1] if (found := _OFFER.search(line)) else ""
     for wrapped_for, offered in dict.fromkeys(product((conversation, ""), ("", offer))):
-        for is_plan, bypass, in_background in product((False, True), repeat=3):
+        for is_plan, bypass, in_background, stays in product((False, True), repeat=4):
             # The projects are what the line says they are, if those are ours.
             projects = tuple(_unquoted(each[1]) or "" for each in islice(_PROJECT.finditer(line), len(roots)))
             for count in range(len(projects), 0, -1):
                 if set(projects[:count]) <= set(roots):
                     inner = Wrapping(
-                        agent, projects[:count], wrapped_for, is_plan, bypass, in_background, offered
+                        agent, projects[:count], wrapped_for, is_plan, bypass, in_background, offered, stays
                     ).inside(line)
                     if inner is not None:
                         return Wrapped(inner, agent, bypass)

@@ -37,6 +37,8 @@ def main(words: list[str]) -> None:
         load("service.command_client").main(words[1:], local, isolated)
     if words[:1] == ["--pinfold"]:
         client = load("service.command_client")
+        if client.is_of_conversation(words[2:]):
+            client.main(words[2:], local, isolated)
         client.command_line(words[2:], local)
         client.run_cold(isolated.own_command(*words[1:], entry=isolated.COLD_ENTRY))
     load("integrations.hooks.hook_process").main(words, local, isolated)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from pinfold.integrations.imports import rules
 from pinfold.integrations.imports.rules import Fit, ImportedRules, table, texts
+from pinfold.integrations.install.agents import is_ours
 
 REACH = "commands would reach it here too, not a tool alone"
 RULE = re.compile(r"(\w[\w-]*)(?:\((.*)\))?", re.DOTALL)
@@ -49,6 +50,9 @@ def _rule(found: ImportedRules, text: str, decision: str) -> None:
 
 def _bash(found: ImportedRules, text: str, decision: str, spec: str) -> None:
     spec = spec.strip()
+    if is_ours(text):
+        found.needless(text, "`pinfold install` wrote it, and it is about Pinfold's own lines")
+        return
     if spec == "*":
         found.none(text, "it is about every command; that is `mode`, and yours to set")
         return

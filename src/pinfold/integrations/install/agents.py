@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
+from pinfold.integrations.hooks.rewrite import client_program, has_launcher, own_program, plan_rule
 from pinfold.integrations.install.jsonc import parse
 from pinfold.isolated import isolated_python, packages_apart
 from pinfold.model.errors import PinfoldError
@@ -52,11 +53,16 @@ QWEN_TOOLS = (
 )
 
 
+RULES = ("permissions", "allow")
+"""Where Claude Code keeps rules that allow a call."""
+
+
 class HookEntry(NamedTuple):
     """One element of a list in a file of JSON."""
 
     path: tuple[str, ...]
-    value: Mapping[str, object]
+    value: Mapping[str, object] | str
+    """A hook, or a rule of the agent's own."""
 
 
 class SlashCommand(NamedTuple):
@@ -73,6 +79,8 @@ class AgentSetup(NamedTuple):
     commands: tuple[SlashCommand, ...] = ()
     text: str = ""
     """The whole file, where it is a plugin."""
+    rules: Mapping[str, str] = {}
+    """Files of rules, each with its text."""
     members: Mapping[str, object] = {}
     """What a new file must have at its top besides the hooks."""
     notes: tuple[str, ...] = ()
@@ -124,6 +132,7 @@ def _claude(home: str, environ: Mapping[str, str]) -> AgentSetup:
         ),
         HookEntry(("hooks", "SessionStart"), {"hooks": [_first_hook("claude-code")]}),
         HookEntry(("hooks", "SessionEnd"), {"hooks": [_first_hook("claude-code")]}),
+        *((HookEntry(RULES, plan_rule("claude-code")),) if has_launcher() else ()),
     )
     return AgentSetup(
         os.path.join(place, "settings.json"),
@@ -154,6 +163,25 @@ def _codex(home: str, environ: Mapping[str, str]) -> AgentSetup:
     )
 
 
+GEMINI_RULE = """\
+# (pinfold) Lines that run in its sandbox need no yes here. Its hook asks for what they want beyond that.
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = {}
+decision = "allow"
+priority = 100
+modes = ["default", "autoEdit", "yolo"]
+"""
+"""Facts (Gemini CLI 0.61): outside of its yolo mode it asks about each line, whatever a hook allows; a hook's
+ask counts for more than a rule. Its plan mode is left as it is: hooks do not learn of it."""
+
+
+def _starts(agent: str) -> list[str]:
+    """How the lines begin that our hook makes of an agent's: in its conversation, and without the service."""
+    programs = (client_program(keeps_directory=False), (*own_program(), "run"))
+    return [" ".join(map(quoted, (*words, "--asked-by", agent))) for words in programs]
+
+
 def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
     place = os.path.join(environ.get("GEMINI_CLI_HOME") or home, ".gemini")
     more = {"name": "pinfold", "timeout": SECONDS * 1000}
@@ -167,6 +195,9 @@ def _gemini(home: str, environ: Mapping[str, str]) -> AgentSetup:
         os.path.join(place, "settings.json"),
         entries,
         _commands(os.path.join(place, "commands"), ".toml"),
+        rules={
+            os.path.join(place, "policies", "pinfold.toml"): GEMINI_RULE.format(json.dumps(_starts("gemini")))
+        },
         notes=("Gemini CLI has no switch that makes a late hook a no",),
     )
 
@@ -328,6 +359,7 @@ PROGRAMS = {
 """What each agent is started by."""
 
 
+RULE_END = plan_rule("claude-code").partition(" run ")[2]
 MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
 
 
@@ -351,8 +383,9 @@ def first_line(agent: str) -> str:
 
 
 def is_ours(entry: object) -> bool:
-    """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
-    return any(lines_of(entry))
+    """Whether a part of a configuration starts our hook, or allows its lines, wherever pinfold was then."""
+    is_rule = isinstance(entry, str) and entry.startswith("Bash(") and entry.endswith(RULE_END)
+    return is_rule or any(lines_of(entry))
 
 
 def lines_in(text: str, file: str) -> Iterator[str]:

@@ -144,9 +144,10 @@ def _outdated(setup: AgentSetup, lines: list[str]) -> str:
     text = read_text(setup.file) or ""
     if setup.text and text != setup.text:
         return "an earlier pinfold wrote them"
-    if not all(str(entry.value.get("matcher", "")) in text for entry in setup.entries):
+    hooks = [entry.value for entry in setup.entries if not isinstance(entry.value, str)]
+    if not all(str(hook.get("matcher", "")) in text for hook in hooks):
         return "they do not name every tool that is judged by now"
-    wanted = [line for entry in setup.entries for line in lines_of(entry.value)]
+    wanted = [line for hook in hooks for line in lines_of(hook)]
     if sum(map(_is_guarded, lines)) < sum(map(_is_guarded, wanted)):
         return "an earlier pinfold wrote them: a call passes if they cannot start"
     return ""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.install.agents import (
     REQUIREMENTS,
+    RULES,
     AgentSetup,
     is_ours,
     lines_in,
@@ -225,12 +226,14 @@ def _ours(text: str, file: str) -> set[tuple[tuple[str, ...], str]]:
 
 
 def _entries(whole: object) -> list[tuple[tuple[str, ...], object]]:
-    """Every element of every list of hooks, with its path (the index last, as text)."""
+    """Every element of every list of hooks and rules, with its path (the index last, as text)."""
     top = whole if isinstance(whole, dict) else {}
-    hooks = top.get("hooks")
-    events = (
-        [(("hooks", event), values) for event, values in hooks.items()] if isinstance(hooks, dict) else []
-    )
+    events = [
+        ((table, name), values)
+        for table in ("hooks", RULES[0])
+        if isinstance(members := top.get(table), dict)
+        for name, values in members.items()
+    ]
     return [
         ((*path, str(index)), value)
         for path, values in (*events, *(((event,), values) for event, values in top.items()))
@@ -262,7 +265,7 @@ def _without_hooks(text: str, file: str) -> str:
 
 
 def _with_commands(target: AgentSetup, notes: list[str]) -> list[Change]:
-    """The slash commands; where a person has one of that name, it is not ours to change."""
+    """The slash commands and rules; where a person has a file of that name, it is not ours to change."""
     found, names = list[Change](), list[str]()
     for command in target.commands:
         before = read_text(command.file)
@@ -271,6 +274,12 @@ def _with_commands(target: AgentSetup, notes: list[str]) -> list[Change]:
             names.append(command.name)
         else:
             notes.append(f"{command.file} is yours, so {command.name} stays as it is")
+    for path, text in target.rules.items():
+        before = read_text(path)
+        if before is None or "(pinfold)" in before:
+            found.append(Change(path, before, text))
+        else:
+            notes.append(f"{path} is yours and stays, so the agent asks about each line by itself")
     if names:
         notes.insert(0, f"type {' or '.join(names)} there to see or change the sandbox")
     return found
