@@ -9,12 +9,15 @@ PYTHON := .venv/bin/python
 AGENTS := $(or $(PINFOLD_AGENTS),$(HOME)/.cache/pinfold-agents)
 PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
+# pytest keeps the modules that it has rewritten, unless it may not write bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: test quick check wheel bench peers agents clean
 
 # Probes run in processes of their own that write no bytecode: without compiling first, each would compile its modules again.
 test: .venv/tested
 	$(PYTHON) -m compileall -q src tests
-	$(PYTHON) -m pytest -n 4 --dist worksteal --timeout 300
+	$(PYTHON) -m pytest -n 6 --dist worksteal --timeout 300
 
 quick: .venv/tested
 	$(PYTHON) -m compileall -q src tests

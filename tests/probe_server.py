@@ -23,6 +23,8 @@ import pinfold
 
 PROGRAMS = ("pinfold.__main__", "pinfold.network.__main__", "pinfold.integrations.hooks.start")
 """Modules that run when they are imported."""
+IMPORTED = ("pytest", "unittest.mock", "tests.patience", "tests.probe_module", "tests.processes")
+"""What many probes import besides Pinfold. `pytest` alone takes longer than a short probe."""
 
 
 def main(connection: socket.socket) -> None:
@@ -30,6 +32,8 @@ def main(connection: socket.socket) -> None:
     for module in pkgutil.walk_packages(pinfold.__path__, "pinfold."):
         if module.name not in PROGRAMS:
             importlib.import_module(module.name)
+    for name in IMPORTED:
+        importlib.import_module(name)
     gc.freeze()
     while True:
         words, outputs, _, _ = socket.recv_fds(connection, 65536, 1)

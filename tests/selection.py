@@ -16,6 +16,7 @@ BUILDS = re.compile(
 IMPORTS = re.compile(r"^\s*(?:from|import) ((?:tests|bench)\b[\w.]*)(?: import (.*))?", re.MULTILINE)
 
 
+@functools.cache
 def builds_sandboxes(module: Path) -> bool:
     """Whether a test of this module may build a sandbox, fork, or start a Python program."""
     above = [folder / "conftest.py" for folder in module.parents if (TOP / "tests") in folder.parents]

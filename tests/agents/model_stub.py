@@ -2,7 +2,8 @@
 
 Facts (Anthropic's Messages API, OpenAI's Responses and Chat Completions, Google's GenerateContent): a
 streamed answer is a row of events, of which agents need the few below. Whatever else is asked of it (titles,
-counts of tokens) gets a short text or nothing.
+counts of tokens) gets a short text or nothing. Gemini CLI asks without a stream, after 30 turns and for JSON,
+whether the model goes in a circle, and goes on when it has an answer: an empty object is a no.
 """
 
 import json
@@ -87,7 +88,7 @@ class Model:
         self.asked.append(path)
         tools = (tool.get("function", tool) for tool in asked.get("tools", ()))
         self.tools |= {str(tool.get("name")) for tool in tools}
-        if path.endswith("GenerateContent"):
+        if path.endswith(":streamGenerateContent"):
             return self._contents(asked)
         if path.endswith("/chat-stream"):
             return self._nodes(asked)
@@ -267,7 +268,12 @@ def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
                 nodes = model.answer(path, json.loads(body))
                 self._send("".join(f"{json.dumps(data)}\n" for _, data in nodes).encode(), "application/json")
                 return
-            if not path.endswith(("/messages", "/responses", "/chat/completions", "GenerateContent")):
+            if path.endswith(":generateContent"):
+                content = {"role": "model", "parts": [{"text": "{}"}]}
+                whole = {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
+                self._send(json.dumps(whole).encode(), "application/json")
+                return
+            if not path.endswith(("/messages", "/responses", "/chat/completions", ":streamGenerateContent")):
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return
             events = model.answer(path, json.loads(body))

@@ -78,7 +78,7 @@ def faces(asked: PermissionNeeded) -> dict[str, str]:
 @pytest.mark.parametrize(
     "path", ["/a<!--", "/a`b```c````", "/<x>", "/a*b*", "![](http://a.test/b)", "/a&lt;b"]
 )
-def test_no_editor_draws_wishes_away(path: str) -> None:
+def test_no_editor_draws_requests_away(path: str) -> None:
     """In Markdown, a comment begins in one wish and ends in another."""
     asked = wanting(
         [Widening(FIELDS[0], each) for each in (path, "/opt/hidden", "/c-->")], command="cat <a >b"

@@ -1,5 +1,6 @@
 """`pinfold completion`, in the shells that it is for."""
 
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,12 +31,16 @@ def said(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
+@functools.cache
+def script_for(shell: str) -> str:
+    return said(PINFOLD, "completion", shell)
+
+
 def completed(shell: str, *words: str) -> set[str]:
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
     name = [] if shell == "fish" else [shell]
-    script = said(PINFOLD, "completion", shell)
-    return set(said(shell, "-c", ASKED[shell], *name, script, "pinfold", *words).split())
+    return set(said(shell, "-c", ASKED[shell], *name, script_for(shell), "pinfold", *words).split())
 
 
 @pytest.mark.parametrize("shell", ASKED)

@@ -224,11 +224,11 @@ def test_another_host_within_a_tunnel(data: bytes) -> None:
 
 def test_a_web_socket() -> None:
     layer = HttpLayer()
-    wish = b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     # What the server is to drop is not the client's to say.
-    layer.from_client(GET[:-2] + wish.replace(b"n: U", b"n: keep-alive, Host, U"))
+    layer.from_client(GET[:-2] + upgrade.replace(b"n: U", b"n: keep-alive, Host, U"))
     (sent,) = layer.opened()
-    assert isinstance(sent, ToServer) and sent.data.endswith(wish)
+    assert isinstance(sent, ToServer) and sent.data.endswith(upgrade)
     assert not layer.wants_client
     yes = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     assert layer.from_server(yes + b"early") == [ToClient(yes), ToClient(b"early"), Switched()]
@@ -236,7 +236,7 @@ def test_a_web_socket() -> None:
     assert layer.from_server(b"raw") == [ToClient(b"raw")]
 
 
-def test_a_wish_to_switch_that_is_not_granted_frees_nobody() -> None:
+def test_an_upgrade_that_is_not_granted_opens_nothing() -> None:
     layer = HttpLayer(HOST)
     evil = INNER.replace(b"a.example", b"evil.example")
     layer.from_client(INNER[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + evil)

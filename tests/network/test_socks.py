@@ -1,4 +1,4 @@
-"""SOCKS clients: bytes in, replies and wishes out."""
+"""SOCKS clients: bytes in, replies and requests out."""
 
 import pytest
 from hypothesis import given

@@ -271,7 +271,7 @@ def test_what_a_request_would_widen_is_asked_for_by_name() -> None:
     wanted = SandboxPolicy(additional_readwrite_paths=("/srv",), network_access=True, block_git_writes=False)
     decision = judged("make", {}, request={"policy": wanted})
     assert decision.verdict is ASK
-    assert {wish.field for wish in decision.widening} == {
+    assert {widening.field for widening in decision.widening} == {
         "additional_readwrite_paths", "network_access", "block_git_writes",
     }  # fmt: skip
     assert decision.policy.additional_readwrite_paths == ()

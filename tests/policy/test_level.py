@@ -49,10 +49,10 @@ POLICIES = st.builds(
 @given(POLICIES, POLICIES)
 def test_a_higher_level_is_asked_for_by_name(user: SandboxPolicy, requested: SandboxPolicy) -> None:
     """Without a yes the level is the user's at most, and with one no higher than was named."""
-    policy, wishes = narrowed(user, requested, Cap())
+    policy, widenings = narrowed(user, requested, Cap())
     assert settled_level(policy) <= settled_level(user)
     if requested.type is not PolicyType.UNSPECIFIED and level(requested) > settled_level(user):
-        assert {wish.field for wish in wishes} & {"type", "network_access"}
+        assert {widening.field for widening in widenings} & {"type", "network_access"}
     assert settled_level(with_approved(policy, (), Cap())) <= settled_level(user)
 
 

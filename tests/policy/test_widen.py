@@ -32,9 +32,9 @@ def test_absent_is_the_users(request_: SandboxPolicy | None) -> None:
 
 
 def test_narrowing_is_applied() -> None:
-    policy, wishes = narrowed(USER, SandboxPolicy(type=PolicyType.WORKSPACE_READONLY), NO_CAP)
+    policy, widenings = narrowed(USER, SandboxPolicy(type=PolicyType.WORKSPACE_READONLY), NO_CAP)
     assert policy == replace(USER, type=PolicyType.WORKSPACE_READONLY)
-    assert wishes == ()
+    assert widenings == ()
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_narrowing_is_applied() -> None:
     ],
 )
 def test_widening_is_asked_for(request_: SandboxPolicy, field: str, value: str) -> None:
-    policy, wishes = narrowed(USER, request_, NO_CAP)
+    policy, widenings = narrowed(USER, request_, NO_CAP)
     assert policy == USER
-    assert wishes == (Widening(field, value),)
-    approved = with_approved(policy, wishes, NO_CAP)
+    assert widenings == (Widening(field, value),)
+    approved = with_approved(policy, widenings, NO_CAP)
     assert approved != USER
     assert narrowed(approved, request_, NO_CAP)[1] == ()
 
@@ -71,20 +71,20 @@ def test_an_unknown_type_refuses() -> None:
 
 def test_the_cap_holds() -> None:
     cap = Cap(SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, network_access=False))
-    wishes = (Widening("type", "INSECURE_NONE"), Widening("network_access", "true"))
-    assert with_approved(USER, wishes, cap) == USER
+    widenings = (Widening("type", "INSECURE_NONE"), Widening("network_access", "true"))
+    assert with_approved(USER, widenings, cap) == USER
 
 
 def test_hosts_not_mentioned_are_kept() -> None:
-    policy, wishes = narrowed(USER, SandboxPolicy(network=NetworkRules(allow=("y.org",))), NO_CAP)
+    policy, widenings = narrowed(USER, SandboxPolicy(network=NetworkRules(allow=("y.org",))), NO_CAP)
     assert policy == USER
-    assert [wish.value for wish in wishes] == ["y.org"]
+    assert [widening.value for widening in widenings] == ["y.org"]
 
 
 def test_no_bypass_through_an_unspecified_user() -> None:
-    policy, wishes = narrowed(SandboxPolicy(), SandboxPolicy(type=PolicyType.INSECURE_NONE), NO_CAP)
+    policy, widenings = narrowed(SandboxPolicy(), SandboxPolicy(type=PolicyType.INSECURE_NONE), NO_CAP)
     assert policy.type is not PolicyType.INSECURE_NONE
-    assert wishes
+    assert widenings
 
 
 @pytest.mark.parametrize(
@@ -105,28 +105,28 @@ def test_hosts(
 ) -> None:
     access, allow = request_
     requested = SandboxPolicy(network_access=access, network=NetworkRules(allow=allow))
-    policy, wishes = narrowed(user, requested, NO_CAP)
+    policy, widenings = narrowed(user, requested, NO_CAP)
     assert (policy.network_access, policy.network.allow) == expected
-    assert wishes == ()
+    assert widenings == ()
 
 
 def test_what_a_request_drops_and_limits() -> None:
     requested = SandboxPolicy(environment=EnvironmentRules(drop=("A",)), limits=Limits(timeout=90, memory=5))
-    policy, wishes = narrowed(USER, requested, NO_CAP)
+    policy, widenings = narrowed(USER, requested, NO_CAP)
     assert policy.environment == EnvironmentRules(keep=("AWS_*",), drop=("A", "B"))
     assert policy.limits == Limits(timeout=60, memory=5)
-    assert wishes == ()
+    assert widenings == ()
 
 
 def test_no_opinion_is_not_an_open_door() -> None:
     """A user without an opinion is asked, as one with a narrow one is."""
     requested = SandboxPolicy(network_access=True, block_git_writes=False, disable_tmp_write=False)
-    policy, wishes = narrowed(SandboxPolicy(), requested, NO_CAP)
+    policy, widenings = narrowed(SandboxPolicy(), requested, NO_CAP)
     assert policy == SandboxPolicy()
-    assert len(wishes) == 3
+    assert len(widenings) == 3
 
 
-def test_a_request_for_no_host_is_no_wish() -> None:
+def test_a_request_for_no_host_widens_nothing() -> None:
     assert narrowed(USER, SandboxPolicy(network=NetworkRules(allow=("no host",))), NO_CAP) == (USER, ())
 
 
@@ -146,11 +146,11 @@ def test_what_is_not_mentioned_is_kept(user: SandboxPolicy, requested: SandboxPo
 
 @given(policies, policies)
 def test_approved_is_exactly_what_was_asked(user: SandboxPolicy, requested: SandboxPolicy) -> None:
-    policy, wishes = narrowed(user, requested, NO_CAP)
-    after = with_approved(policy, wishes, NO_CAP)
+    policy, widenings = narrowed(user, requested, NO_CAP)
+    after = with_approved(policy, widenings, NO_CAP)
     assert narrowed(after, requested, NO_CAP)[1] == ()
     for name in FIELDS:
-        asked = [wish.value for wish in wishes if wish.field == name]
+        asked = [widening.value for widening in widenings if widening.field == name]
         if not asked:
             assert getattr(after, name) == getattr(policy, name)
         elif name in PATHS:
@@ -164,8 +164,8 @@ def test_approved_is_exactly_what_was_asked(user: SandboxPolicy, requested: Sand
 
 @given(policies, policies, caps)
 def test_approved_stays_within_the_cap(user: SandboxPolicy, requested: SandboxPolicy, cap: Cap) -> None:
-    policy, wishes = narrowed(user, requested, cap)
-    assert is_within_cap(with_approved(policy, wishes, cap), cap)
+    policy, widenings = narrowed(user, requested, cap)
+    assert is_within_cap(with_approved(policy, widenings, cap), cap)
 
 
 def is_within_cap(policy: SandboxPolicy, cap: Cap) -> bool:
@@ -186,12 +186,12 @@ def test_a_cap_on_grants() -> None:
         (Cap(), "/etc", ("/etc",)),
     ]
     for cap, path, expected in table:
-        wish = Widening("additional_readwrite_paths", path)
-        assert with_approved(SandboxPolicy(), [wish], cap).additional_readwrite_paths == expected
+        widening = Widening("additional_readwrite_paths", path)
+        assert with_approved(SandboxPolicy(), [widening], cap).additional_readwrite_paths == expected
     none = Cap(SandboxPolicy(), GRANTS)
-    wishes = [
+    widenings = [
         Widening("environment", "CI"),
         Widening("published_ports", "80"),
         Widening("unix_sockets", "/s"),
     ]
-    assert with_approved(SandboxPolicy(), wishes, none) == SandboxPolicy()
+    assert with_approved(SandboxPolicy(), widenings, none) == SandboxPolicy()

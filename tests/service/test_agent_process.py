@@ -5,7 +5,7 @@ import pty
 import signal
 import subprocess
 
-from pinfold.service.conversations import has_terminal
+from pinfold.service.agent_process import has_terminal
 from tests.patience import wait_until
 
 

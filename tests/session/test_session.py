@@ -82,7 +82,7 @@ def test_a_requested_path_is_shown_as_where_it_leads(tmp_path: Path) -> None:
         pinfold.SandboxPolicy(additional_readonly_paths=link),
     ):
         decision = judge.check(RunCommand("ls", policy=policy))
-        assert [wish.value for wish in decision.widening] == [str(tmp_path / "elsewhere")]
+        assert [widening.value for widening in decision.widening] == [str(tmp_path / "elsewhere")]
         assert str(tmp_path / "elsewhere") in decision.reasons[0].message
 
 

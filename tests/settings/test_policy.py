@@ -111,6 +111,6 @@ def test_an_approval_does_not_pass_the_cap(tmp_path: Path) -> None:
     settings = layered(tmp_path, managed="[filesystem]\nwrite = ['/srv']")
     cap, policy = cap_of(settings, ("/w",), HOME), policy_of(settings, ("/w",), HOME)
     for path, writable in (("/etc", False), ("/srv/x", True)):
-        wish = Widening("additional_readwrite_paths", path)
-        after = with_approved(replace(policy, additional_readwrite_paths=()), [wish], cap)
+        widening = Widening("additional_readwrite_paths", path)
+        after = with_approved(replace(policy, additional_readwrite_paths=()), [widening], cap)
         assert (path in after.additional_readwrite_paths) is writable

@@ -32,7 +32,9 @@ def found() -> str:
 
 
 class Browser:
-    def __init__(self, profile: Path, *, dark: bool = False, width: int = 1000, height: int = 900) -> None:
+    """Has a page once `start_afresh` was called."""
+
+    def __init__(self, profile: Path) -> None:
         here, theirs = os.pipe(), os.pipe()
         words = [
             found(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -53,10 +55,18 @@ class Browser:
         self._out, self._in = here[1], theirs[0]
         self._buffer = b""
         self._number = 0
+        self._context = self._session = ""
         self.log: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+
+    def start_afresh(self, *, dark: bool = False, width: int = 1000, height: int = 900) -> None:
+        """With one empty page, and nothing that any page before it has left: cookies, workers, storage."""
         self._session = ""
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        if self._context:
+            self.call("Target.disposeBrowserContext", browserContextId=self._context)
+        self._context = self.call("Target.createBrowserContext")["browserContextId"]
+        page = self.call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self.log = []
         self.call("Page.enable")
         self.call("Runtime.enable")
         self.call("Log.enable")
@@ -70,12 +80,14 @@ class Browser:
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if getattr(self, "_session", ""):
+        if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             heard = self._hear()
+            if heard.get("sessionId", "") != self._session:  # of a page that is gone
+                continue
             if heard.get("method") == "Log.entryAdded":
                 self.log.append(heard["params"]["entry"]["text"])
             if heard.get("method") == "Runtime.exceptionThrown":

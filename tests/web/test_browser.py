@@ -22,11 +22,18 @@ pytestmark = [
 EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium takes longer to start than most tests here take."""
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
 @pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    opened = Browser(tmp_path / "profile")
-    yield opened
-    opened.close()
+def browser(started: Browser) -> Browser:
+    started.start_afresh()
+    return started
 
 
 AT_ONCE = """
@@ -170,9 +177,11 @@ def test_a_yes_counts_once_all_of_it_was_in_sight(
 def test_what_many_parts_grant_is_passed_before_a_yes_counts(browser: Browser, tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         browser.open(opened.place.address)
-        wishes = tuple(Widening("network", f"h{number}.{'d' * 60}.{'e' * 60}.test") for number in range(12))
+        widenings = tuple(
+            Widening("network", f"h{number}.{'d' * 60}.{'e' * 60}.test") for number in range(12)
+        )
         asked = question("1", "make\n" * 12, capability=Capability.WIDEN)
-        asked = replace(asked, decision=replace(asked.decision, widening=wishes))
+        asked = replace(asked, decision=replace(asked.decision, widening=widenings))
         browser.call(
             "Emulation.setDeviceMetricsOverride", width=500, height=300, deviceScaleFactor=1, mobile=False
         )

@@ -50,7 +50,7 @@ def subject_of(
         question.cwd,
         question.program,
         decision.sandboxed,
-        tuple((wish.field, wish.value) for wish in decision.widening),
+        tuple((each.field, each.value) for each in decision.widening),
         tuple((reason.step.value, reason.rule, reason.arguments) for reason in decision.reasons),
         policy,
         fingerprint,

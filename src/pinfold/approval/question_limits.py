@@ -29,7 +29,7 @@ LONGEST_DESCRIPTION = 1000
 
 def unshowable(question: PermissionNeeded) -> str:
     """Why a person cannot be shown all of it, and what would help; empty if they can."""
-    wanted = [wish.value for wish in question.decision.widening]
+    wanted = [each.value for each in question.decision.widening]
     names = (*wanted, question.host, question.path, question.source, question.cwd)
     said = question.decision.reasons[:1] if question.path else ()
     if trouble := too_many(len(wanted)):

@@ -120,16 +120,16 @@ def circumstances(question: PermissionNeeded, short: Short) -> list[tuple[str, s
 
 def wanted(question: PermissionNeeded, short: Short) -> list[str]:
     """Each thing that a yes grants beyond the policy in force."""
-    return [_wish(wish, short) for wish in question.decision.widening]
+    return [_wanted(each, short) for each in question.decision.widening]
 
 
-def _wish(wish: Widening, short: Short) -> str:
-    if wish.field == "network" and wish.value == "*":
+def _wanted(widening: Widening, short: Short) -> str:
+    if widening.field == "network" and widening.value == "*":
         return WANTED["network_access"]
-    if wish.field == "type":
+    if widening.field == "type":
         words = {policy.name: word for word, policy in POLICY_WORDS.items()}
-        return WANTED["type"].format(f"`{words.get(wish.value, visible(wish.value))}`")
-    return WANTED[wish.field].format(visible(short(wish.value)))
+        return WANTED["type"].format(f"`{words.get(widening.value, visible(widening.value))}`")
+    return WANTED[widening.field].format(visible(short(widening.value)))
 
 
 def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer]:

@@ -76,13 +76,13 @@ def carry_on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None
     one.follow_size(for_caller(lambda: _follow(execution)))
     one.start(lambda: _type(execution, turn))
     try:
-        tty.setraw(one.stdin)
+        tty.setraw(one.stdin, termios.TCSANOW)  # what was typed ahead is the command's
         return carry_streams(execution, turn)
     finally:
         ended()
         one.follow_size(None)
         with suppress(termios.error):  # the terminal has gone
-            termios.tcsetattr(one.stdin, termios.TCSADRAIN, before)
+            termios.tcsetattr(one.stdin, termios.TCSANOW, before)
 
 
 def _follow(execution: Execution) -> None:

@@ -9,14 +9,16 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, partial
+from socket import SHUT_RD
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import json
 
 from pinfold.approval.terminal import TerminalApprover
-from pinfold.approval.terminal_turn import terminal_of
+from pinfold.approval.terminal_turn import Turn, terminal_of
 from pinfold.cli import FAILED, VERBS, exit_code_of
+from pinfold.cli.command_streams import carry_on_terminal
 from pinfold.cli.judged_arguments import overrides_of
 from pinfold.cli.output import VerbCaller, working_for
 from pinfold.cli.question_view import QuestionView
@@ -39,6 +41,7 @@ from pinfold.model.events import Exited
 from pinfold.model.permission import PermissionNeeded, Reply
 from pinfold.model.request import RunCommand
 from pinfold.service import local_socket as local
+from pinfold.service.agent_process import stat_fields
 from pinfold.service.command_client import INTERRUPTED, RESIZE
 from pinfold.service.command_run import CommandRuns, handed, limits_of, source_of
 from pinfold.service.conversations import (
@@ -47,7 +50,6 @@ from pinfold.service.conversations import (
     Conversations,
     SessionOptions,
     Terminals,
-    stat_fields,
 )
 from pinfold.service.daemon import Daemon, Serve, ServiceCall
 from pinfold.service.hook_calls import HeldForHook, HookCalls, HookReplyBytes
@@ -82,7 +84,7 @@ def serve_agents(limits: tuple[str, ...]) -> int:
     conversations = Conversations(open_conversation, environ)
     verbs: dict[str, Serve] = {
         "hook": HookCalls(conversations, answered).serve,
-        "run": CommandRuns(conversations, PlainWording()).serve,
+        "run": CommandRuns(conversations, PlainWording(), carry_on_client_terminal).serve,
         "pinfold": CommandLines(conversations, limits).serve,
         "sessions": partial(answer_about_sessions, conversations),
     }
@@ -155,7 +157,7 @@ class RunClient(VerbCaller):
 
     is_remote = True
 
-    def __init__(self, call: ServiceCall) -> None:
+    def __init__(self, call: ServiceCall, execution: Execution | None = None) -> None:
         umask, self._cwd, *words = call.words
         self.words = tuple(words)
         self.umask = int(umask)
@@ -164,7 +166,7 @@ class RunClient(VerbCaller):
         self._environ = dict(call.environ)
         self._connection, self._pid = call.connection, call.pid
         self._lock = threading.Lock()
-        self._execution: Execution | None = None
+        self._execution = execution
         self.is_cancelled = False
         self.died_of_interrupt = False
         self._is_answered = False
@@ -201,12 +203,13 @@ class RunClient(VerbCaller):
         return True
 
     def is_in_front(self) -> bool:
-        """Fact (proc(5)): fields 5 and 8 are its process group, and the foreground one of its terminal."""
+        """Facts (proc(5)): fields 5, 7 and 8 are its process group, the terminal that controls it and the
+        foreground group of that. No other terminal stops it."""
         try:
             _, _, group, _, terminal, front, *_ = stat_fields(self._pid)
+            return group == front or int(terminal) != _number_of(os.fstat(self.stdin).st_rdev)
         except (OSError, ValueError):
             return False
-        return terminal == "0" or group == front
 
     def may_read_keys(self) -> bool:
         return self.is_in_front()
@@ -273,13 +276,34 @@ class RunClient(VerbCaller):
             local.send_reply(self._connection, code, INTERRUPTED if self.died_of_interrupt else b"")
 
     def finish(self) -> None:
-        """Nothing of ours uses its descriptors afterwards."""
+        """Nothing of ours uses its descriptors afterwards. It can still be answered."""
+        self._is_answered = True
         os.close(self._waking)
         with suppress(OSError):  # the client has ended
-            self._connection.shutdown(2)
+            self._connection.shutdown(SHUT_RD)
         for thread in self._threads:
             thread.join()
         os.close(self.wake)
+
+
+def _number_of(device: int) -> int:
+    """A device as /proc/PID/stat writes it: the lower half of its minor number at both ends."""
+    minor = os.minor(device)
+    return (minor & 0xFF) | (os.major(device) << 8) | ((minor & ~0xFF) << 12)
+
+
+def carry_on_client_terminal(execution: Execution, call: ServiceCall) -> Exited:
+    client = RunClient(call, execution)
+    client.start(client.hear)
+    try:
+        with working_for(client):
+            return carry_on_terminal(execution, Turn(client.terminal), lambda: None)
+    except OSError:  # the terminal has gone
+        execution.cancel()
+        result = execution.wait()
+        return Exited(result.exit_code, result.signal, result.timed_out, result.cancelled)
+    finally:
+        client.finish()
 
 
 class ClientTerminal(TerminalApprover):

@@ -103,9 +103,9 @@ def _ask(*words: str) -> bytes | None:
 
 
 def configure_request(parser: ArgumentParser) -> None:
-    from pinfold.service.grant_requests import add_wish
+    from pinfold.service.grant_requests import add_request_arguments
 
-    add_wish(parser)
+    add_request_arguments(parser)
 
 
 def request(args: Namespace) -> int:

@@ -27,7 +27,7 @@ LONGEST_NAME = 500
 LONGEST_REMEDY = 300
 DNS = 53
 
-_WISH = struct.Struct("=BQQH")
+_HEAD = struct.Struct("=BQQH")
 _ANSWER = struct.Struct("=Qi")
 
 
@@ -41,7 +41,7 @@ class GateRequest(NamedTuple):
     host: str = ""
 
     def encoded(self) -> bytes:
-        return _WISH.pack(self.kind, self.number, self.tag, self.port) + self.host.encode()
+        return _HEAD.pack(self.kind, self.number, self.tag, self.port) + self.host.encode()
 
 
 class GateAnswer(NamedTuple):
@@ -72,8 +72,8 @@ class GateAnswer(NamedTuple):
 
 def parse_request(data: bytes) -> GateRequest:
     """Preconditions: `GateRequest.encoded` wrote it."""
-    kind, number, tag, port = _WISH.unpack_from(data)
-    return GateRequest(kind, number, tag, port, data[_WISH.size :].decode())
+    kind, number, tag, port = _HEAD.unpack_from(data)
+    return GateRequest(kind, number, tag, port, data[_HEAD.size :].decode())
 
 
 def parse_answer(data: bytes) -> GateAnswer:

@@ -46,7 +46,7 @@ class CommandContext:
         policy, widening = self._narrowed()
         if self.request.timeout is not None:
             policy = replace(policy, limits=_within(policy.limits, self.request.timeout))
-        return EffectivePolicy(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
+        return EffectivePolicy(policy, tuple(each for each in widening if not _is_bypass(each)))
 
     def _narrowed(self) -> tuple[SandboxPolicy, tuple[Widening, ...]]:
         if self.request.policy is None:
@@ -189,8 +189,8 @@ def _within(limits: Limits, timeout: float) -> Limits:
     return replace(limits, timeout=timeout if limits.timeout is None else min(timeout, limits.timeout))
 
 
-def _is_bypass(wish: Widening) -> bool:
-    return wish.field == "type" and wish.value == PolicyType.INSECURE_NONE.name
+def _is_bypass(widening: Widening) -> bool:
+    return widening.field == "type" and widening.value == PolicyType.INSECURE_NONE.name
 
 
 def _needs_no_cover(part: Command) -> bool:

@@ -143,8 +143,8 @@ def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], context: GrantCont
     for path in paths[:1] if key[0] == "link" else paths:
         if is_covered(path, context.writable):
             continue
-        wish = Widening("additional_readwrite_paths", path)
-        if not is_covered(path, with_approved(context.policy, (wish,), cap).additional_readwrite_paths):
+        widening = Widening("additional_readwrite_paths", path)
+        if not is_covered(path, with_approved(context.policy, (widening,), cap).additional_readwrite_paths):
             return "your administrator's settings do not allow it"
     return ""
 
@@ -229,10 +229,10 @@ def widened(
     paths = sorted(
         path for path in (*grants.paths, *grants.directories) if not is_covered(path, context.roots)
     )
-    wishes = [Widening("additional_readwrite_paths", path) for path in paths]
+    widenings = [Widening("additional_readwrite_paths", path) for path in paths]
     if grants.git and policy.block_git_writes and own.block_git_writes:
-        wishes.append(GIT_WRITES)
-    return with_approved(policy, wishes, context.settings.cap)
+        widenings.append(GIT_WRITES)
+    return with_approved(policy, widenings, context.settings.cap)
 
 
 def ungranted(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy) -> SandboxPolicy:

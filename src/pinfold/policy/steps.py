@@ -139,32 +139,32 @@ def widening(context: CommandContext) -> Reasons:
     return tuple(
         Reason(
             StepCode.WIDENING,
-            f"the request asks for {_wanted(wish)}{_raised(context, wish)}",
+            f"the request asks for {_wanted(each)}{_raised(context, each)}",
             Verdict.ASK,
             remedy="add it to your settings, or answer the question",
         )
-        for wish in context.effective.widening
+        for each in context.effective.widening
     )
 
 
-def _raised(context: CommandContext, wish: Widening) -> str:
+def _raised(context: CommandContext, widening: Widening) -> str:
     """The level that a requested addition leads to, if that is a higher one."""
-    if wish.field not in ("type", "network_access"):
+    if widening.field not in ("type", "network_access"):
         return ""
     from pinfold.policy.level import settled_level
     from pinfold.policy.widen import with_approved
 
     policy = context.effective.policy
     before = settled_level(policy)
-    after = settled_level(with_approved(policy, (wish,), context.settings.cap))
+    after = settled_level(with_approved(policy, (widening,), context.settings.cap))
     return f", which is level {after:d}; your own policy is level {before:d}" if after > before else ""
 
 
-def _wanted(wish: Widening) -> str:
+def _wanted(widening: Widening) -> str:
     """A switch is called by what it opens."""
-    if wish.field == "block_git_writes":
+    if widening.field == "block_git_writes":
         return "permission to write to `.git`"
-    return f"{wish.field.replace('_', ' ')}: `{wish.value}`"
+    return f"{widening.field.replace('_', ' ')}: `{widening.value}`"
 
 
 def changes_pinfold(context: CommandContext) -> Reasons:

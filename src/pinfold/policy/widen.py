@@ -35,14 +35,14 @@ def narrowed(
     mentioned = [field.name for field in fields(SandboxPolicy)]
     mentioned = [name for name in mentioned if getattr(requested, name) != getattr(silent, name)]
     narrower = {name: _narrower(name, user, requested) for name in mentioned}
-    wishes = (wish for name in mentioned for wish in _wishes(name, user, requested))
-    return _within_cap(replace(user, **narrower), cap), tuple(dict.fromkeys(wishes))
+    wanted = (each for name in mentioned for each in _wanted(name, user, requested))
+    return _within_cap(replace(user, **narrower), cap), tuple(dict.fromkeys(wanted))
 
 
 def with_approved(policy: SandboxPolicy, approved: Iterable[Widening], cap: Cap) -> SandboxPolicy:
     """The policy plus exactly these, met with the administrator's cap."""
-    for wish in approved:
-        policy = replace(policy, **_added(policy, wish))
+    for widening in approved:
+        policy = replace(policy, **_added(policy, widening))
     return _within_cap(policy, cap)
 
 
@@ -89,7 +89,7 @@ def _hosts(user: SandboxPolicy, requested: SandboxPolicy) -> tuple[str, ...]:
     return user.network.allow or ()
 
 
-def _wishes(name: str, user: SandboxPolicy, requested: SandboxPolicy) -> Iterator[Widening]:
+def _wanted(name: str, user: SandboxPolicy, requested: SandboxPolicy) -> Iterator[Widening]:
     """What the request would have beyond the user's."""
     ours, theirs = getattr(user, name), getattr(requested, name)
     if name in SWITCHES and theirs is SWITCHES[name] is not ours:
@@ -129,8 +129,8 @@ def _type(user: SandboxPolicy) -> PolicyType:
     return PolicyType.WORKSPACE_READWRITE if user.type is PolicyType.UNSPECIFIED else user.type
 
 
-def _added(policy: SandboxPolicy, wish: Widening) -> dict[str, object]:
-    field, value = wish.field, wish.value
+def _added(policy: SandboxPolicy, widening: Widening) -> dict[str, object]:
+    field, value = widening.field, widening.value
     if field in SWITCHES:
         return {field: value == "true"}
     if field in PATHS:

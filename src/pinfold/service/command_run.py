@@ -5,18 +5,16 @@ that has it open ends. A regular file or a socket is copied to: from inside a sa
 again by `/dev/stdout`, and a socket leads to the agent. If both outputs are one file, they share one pipe,
 in their order.
 
-A command on a terminal gets one of its own. Keys, output and the size of the window are carried between the
-two. The service changes the modes of the client's terminal, and restores them.
+A command on a terminal gets one of its own, and the two are joined as for `pinfold run` (`OnTerminal`).
 
 The client's end ends the command and all that it has started. What the line has left running when it ended
 by itself goes on, as in the agent's own shell.
 """
 
 import os
-import select
 import stat
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Protocol
 
@@ -33,16 +31,13 @@ from pinfold.service import local_socket as local
 from pinfold.service.command_client import DIRECTORY
 from pinfold.service.conversations import Conversation, Conversations
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.grant_requests import names_to_ask, wish_of
+from pinfold.service.grant_requests import names_to_ask, request_for_denied
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.permission_requests import Asked
 
 DENIED, FAILED, TIMED_OUT, SIGNALLED = 126, 125, 124, 128
 LARGEST_UMASK = 0o777
-TYPING = 0.01
-"""Seconds between attempts to type what a command does not read yet."""
-MOST_TYPED = 1 << 16
 ASKING = frozenset(["claude-code", "cursor", "gemini", "pi", "vscode"])
 """Agents whose hooks put a question about a line into the agent's own dialog."""
 ASK_AGAIN = "pinfold: to ask the user for this, run exactly the same command again"
@@ -61,6 +56,10 @@ class Wording(Protocol):
     def ended(
         self, session: Session, execution: Execution, end: Exited, environ: Mapping[str, str]
     ) -> Iterable[str]: ...
+
+
+OnTerminal = Callable[[Execution, ServiceCall], Exited]
+"""Makes the client's terminal the command's window until its end."""
 
 
 class ClientCommand(Struct, frozen=True):
@@ -124,8 +123,8 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
 
 
 class CommandRuns:
-    def __init__(self, conversations: Conversations, wording: Wording) -> None:
-        self._conversations, self._wording = conversations, wording
+    def __init__(self, conversations: Conversations, wording: Wording, on_terminal: OnTerminal) -> None:
+        self._conversations, self._wording, self._on_terminal = conversations, wording, on_terminal
 
     def serve(self, call: ServiceCall) -> None:
         command = command_of(call.words)
@@ -180,8 +179,8 @@ class CommandRuns:
             end = self._on_terminal(execution, call) if on_terminal else self._followed(execution, call)
             held.note(command.line, command.cwd, execution.violations)
             tell(call.streams[2], self._wording.ended(session, execution, end, call.environ))
-            wish = wish_of(session, execution.violations)
-            if names_to_ask(session, wish):
+            request = request_for_denied(session, execution.violations)
+            if names_to_ask(session, request):
                 tell(call.streams[2], [how_to_ask(held, command.agent)])
             where = b""
             if directory >= 0:
@@ -219,28 +218,6 @@ class CommandRuns:
                 except OSError:
                     execution.cancel()  # the agent does not read any more
         return end
-
-    def _on_terminal(self, execution: Execution, call: ServiceCall) -> Exited:
-        """Makes the client's terminal the command's window until its end."""
-        import termios
-        import tty
-
-        keys = call.streams[0]
-        before = termios.tcgetattr(keys)
-        over, tell_over = os.pipe2(os.O_CLOEXEC)
-        typing = threading.Thread(
-            target=carry_keys, args=(execution, call, over), name="pinfold-client-keys", daemon=True
-        )
-        typing.start()
-        try:
-            tty.setraw(keys, termios.TCSANOW)
-            return self._carried(execution, call)
-        finally:
-            os.close(tell_over)
-            typing.join()
-            os.close(over)
-            with suppress(termios.error):  # the terminal has gone
-                termios.tcsetattr(keys, termios.TCSANOW, before)
 
 
 def how_to_ask(held: Conversation, agent: str) -> str:
@@ -290,45 +267,6 @@ def size_of(terminal: int) -> tuple[int, int]:
     """Its rows and columns."""
     columns, rows = os.get_terminal_size(terminal)
     return rows, columns
-
-
-def carry_keys(execution: Execution, call: ServiceCall, over: int) -> None:
-    """Types what the client's terminal gets and follows its size, until `over` is closed. The client's end
-    ends the command."""
-    keys, client = call.streams[0], call.connection.fileno()
-    poll = select.poll()
-    for each in (keys, client, over):
-        poll.register(each, select.POLLIN)
-    typed = b""
-    while True:
-        ready = {number for number, _ in poll.poll(TYPING * 1000 if typed else None)}
-        if over in ready:
-            return
-        if client in ready:
-            try:
-                told = call.connection.recv(1)
-            except OSError:
-                told = b""
-            if not told:
-                execution.cancel()
-                return
-            with suppress(PinfoldError, OSError):  # it has just ended
-                execution.resize(*size_of(call.streams[1]))
-        if keys in ready and len(typed) < MOST_TYPED:
-            try:
-                read = os.read(keys, MOST_TYPED)
-            except OSError:
-                read = b""
-            typed += read
-            if not read:
-                poll.unregister(keys)  # the terminal has gone, and the client with it
-        if typed:
-            try:
-                typed = typed[execution.write(typed) :]
-            except BlockingIOError:
-                continue  # the command does not read yet
-            except (PinfoldError, OSError):
-                typed = b""  # it has ended, and its terminal with it
 
 
 OURS_TO_RAISE = ("Max core file size", "Max open files")

@@ -9,9 +9,6 @@ wider.
 
 A session that a person has given a name (`pinfold run --session NAME`) is held like one of an agent without a
 name (`NAMED`). It ends when its user ends it, or when it has been idle.
-
-Facts: an agent starts hooks and commands by shells, and a shell may `exec` what it starts. So the agent is
-the first process above that is neither a shell nor our interpreter.
 """
 
 import os
@@ -22,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Struct, field, json
 from msgspec.structs import replace
 
 from pinfold.approval import Approver, is_there
@@ -32,6 +29,7 @@ from pinfold.model.escape_text import quoted, visible
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.violation import Violation
+from pinfold.service.agent_process import agent_above, has_ended, has_terminal, shows_dialogs
 from pinfold.session import Session
 from pinfold.session.permission_requests import Asked, ask_for_permission, named
 from pinfold.state.conversation_tmp import (
@@ -61,18 +59,12 @@ MOST_LINES = 64
 """Lines of a conversation of which it is known what they were denied."""
 WITH_DIALOGS = frozenset(["cursor", "pi"])
 """Agents that ask a person wherever they ask our hooks for a question: in an editor, or by their own word."""
-EDITORS = frozenset(["code", "code-insiders", "codium", "electron"])
-"""Programs with dialogs of their own. VS Code's hooks are those of Copilot CLI too, which is none."""
-TERMINALS = ("/dev/pts/", "/dev/tty")
-PRINTS = frozenset([b"-p", b"--print", b"--prompt"])
-"""Arguments of agents that make them answer once, without a dialog."""
-BETWEEN = frozenset(["bash", "sh", "dash", "zsh", "fish", "env", "timeout", "nice", "setsid", "stdbuf"])
 
 
 class GrantOffer(Struct, frozen=True):
     """What a line is to be granted once the agent's person says yes to it: the agent then runs the line."""
 
-    wish: Mapping[str, object]
+    request: Mapping[str, object] = field(name="wish")  # as records of earlier versions name it
     """As `permission_requests.ask_for_permission` takes it."""
     names: tuple[str, ...]
     """What the person was shown, as `permission_requests.names_beyond` tells it."""
@@ -248,7 +240,7 @@ class Conversation:
         with self._granting:
             self._now = offer if offer.is_shown else None
             try:
-                asked = ask_for_permission(self.session, offer.wish)
+                asked = ask_for_permission(self.session, offer.request)
             finally:
                 self._now = None
         if asked.is_granted:
@@ -515,48 +507,3 @@ def _read(path: str) -> ConversationRecord | None:
 def _resumable(kept: ConversationRecord) -> KnownSession:
     name, conversation = (kept.id, "") if kept.agent == NAMED else ("", kept.id)
     return KnownSession(name, kept.agent, conversation, kept.session, (), 0, is_held=False)
-
-
-def shows_dialogs(pid: int) -> bool:
-    """Whether an agent's process is an editor's, or reads a terminal and is not told to print an answer."""
-    with suppress(OSError):
-        if os.path.basename(os.readlink(f"/proc/{pid}/exe")) in EDITORS:
-            return True
-        reads_terminal = os.readlink(f"/proc/{pid}/fd/0").startswith(TERMINALS)
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(1 << 16).split(b"\0")
-        return reads_terminal and not PRINTS & {*words}
-    return False
-
-
-def has_ended(handle: int) -> bool:
-    """Whether the process of this handle has ended."""
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def has_terminal(pid: int) -> bool:
-    """Whether a process has a controlling terminal."""
-    with suppress(OSError, IndexError):
-        return stat_fields(pid)[4] != "0"
-    return False
-
-
-def stat_fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on (proc_pid_stat(5))."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rsplit(")", 1)[1].split()
-
-
-def agent_above(pid: int) -> int:
-    """The agent that has started a process; 0 if it cannot be told."""
-    ours = os.path.realpath("/proc/self/exe")
-    with suppress(OSError, ValueError):
-        while pid > 1:
-            program = os.readlink(f"/proc/{pid}/exe")
-            name = os.path.basename(program)
-            if program != ours and name not in BETWEEN and not name.startswith("python"):
-                return pid
-            pid = int(stat_fields(pid)[1])
-    return 0

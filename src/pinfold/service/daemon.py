@@ -24,7 +24,8 @@ from time import sleep, time
 from msgspec import Struct
 
 from pinfold.service import local_socket as local
-from pinfold.service.conversations import Conversations, has_ended
+from pinfold.service.agent_process import has_ended
+from pinfold.service.conversations import Conversations
 
 IDLE = 600.0
 LOOK = 30.0

@@ -17,12 +17,12 @@ from pinfold.policy.grants import GIT_WRITES, is_too_much
 from pinfold.session import Session
 from pinfold.session.permission_requests import names_beyond
 
-Wish = Mapping[str, object]
+GrantRequest = Mapping[str, object]
 MOST_NAMED = 20
 USAGE = "`pinfold request --git-writes | --host H | --write P | --read P`"
 
 
-def wish_of(session: Session, denied: Sequence[Violation]) -> Wish:
+def request_for_denied(session: Session, denied: Sequence[Violation]) -> GrantRequest:
     """What would have allowed these, as far as a person may grant it: a whole home is too much."""
     lists: dict[str, dict[str, None]] = {"write": {}, "read": {}, "hosts": {}}
     git_writes = False
@@ -36,27 +36,27 @@ def wish_of(session: Session, denied: Sequence[Violation]) -> Wish:
         lists["read"] |= dict.fromkeys(policy.additional_readonly_paths)
         lists["hosts"] |= dict.fromkeys(policy.network.allow or ())
         git_writes |= policy.block_git_writes is False
-    wish: dict[str, object] = {name: tuple(values) for name, values in lists.items() if values}
-    return {**wish, "git_writes": True} if git_writes else wish
+    request: dict[str, object] = {name: tuple(values) for name, values in lists.items() if values}
+    return {**request, "git_writes": True} if git_writes else request
 
 
 FIELDS = {"network": "hosts", "additional_readonly_paths": "read", "additional_readwrite_paths": "write"}
-"""A field of a policy, and what a wish calls it."""
+"""A field of a policy, and what a request calls it."""
 
 
-def wish_for(wanted: Sequence[Widening]) -> Wish:
-    """A wish for exactly this."""
-    wish: dict[str, object] = {}
+def request_for(wanted: Sequence[Widening]) -> GrantRequest:
+    """A request for exactly this."""
+    request: dict[str, object] = {}
     for each in wanted:
         if each == GIT_WRITES:
-            wish["git_writes"] = True
+            request["git_writes"] = True
         elif name := FIELDS.get(each.field):
-            wish[name] = (*_paths(wish, name), each.value)
-    return wish
+            request[name] = (*_paths(request, name), each.value)
+    return request
 
 
-def together(one: Wish, other: Wish) -> Wish:
-    """Both wishes as one."""
+def together(one: GrantRequest, other: GrantRequest) -> GrantRequest:
+    """Both requests as one."""
     found: dict[str, object] = {**one, **other}
     for name in FIELDS.values():
         if both := dict.fromkeys((*_paths(one, name), *_paths(other, name))):
@@ -64,15 +64,15 @@ def together(one: Wish, other: Wish) -> Wish:
     return found
 
 
-def _paths(wish: Wish, name: str) -> tuple[str, ...]:
-    found = wish.get(name, ())
+def _paths(request: GrantRequest, name: str) -> tuple[str, ...]:
+    found = request.get(name, ())
     return found if isinstance(found, tuple) else ()
 
 
-def wish_in(words: Sequence[str], cwd: str) -> Wish:
+def parse_request(words: Sequence[str], cwd: str) -> GrantRequest:
     """What `pinfold request ...` asks for. Raises `PinfoldError` for words that make no request."""
     parser = ArgumentParser("pinfold request", add_help=False, exit_on_error=False)
-    add_wish(parser)
+    add_request_arguments(parser)
     try:
         args, rest = parser.parse_known_args(list(words))
     except ArgumentError as error:
@@ -83,11 +83,11 @@ def wish_in(words: Sequence[str], cwd: str) -> Wish:
     def placed(paths: list[str]) -> tuple[str, ...]:
         return tuple(path if path.startswith("~") else os.path.join(cwd, path) for path in paths)
 
-    wish = {"git_writes": args.git_writes, "hosts": tuple(args.host), "why": args.why}
-    return {**wish, "write": placed(args.write), "read": placed(args.read)}
+    request = {"git_writes": args.git_writes, "hosts": tuple(args.host), "why": args.why}
+    return {**request, "write": placed(args.write), "read": placed(args.read)}
 
 
-def add_wish(parser: ArgumentParser) -> None:
+def add_request_arguments(parser: ArgumentParser) -> None:
     """Adds the arguments that say what is asked for."""
     parser.add_argument("--git-writes", action="store_true", help="git may write in the project's repository")
     parser.add_argument("--host", metavar="HOST", action="append", default=[], help="a host to connect to")
@@ -96,7 +96,7 @@ def add_wish(parser: ArgumentParser) -> None:
     parser.add_argument("--why", metavar="TEXT", default="", help="what it is for; shown in the question")
 
 
-def names_to_ask(session: Session, wish: Wish) -> tuple[str, ...]:
+def names_to_ask(session: Session, request: GrantRequest) -> tuple[str, ...]:
     """What a person would be shown of it; empty where there is nothing to ask, or too much to be shown."""
-    names = names_beyond(session, wish) if wish else ()
+    names = names_beyond(session, request) if request else ()
     return () if len(names) > MOST_NAMED or too_many(len(names)) else names

@@ -14,7 +14,14 @@ from pinfold.model.escape_text import visible
 from pinfold.service import local_socket as local
 from pinfold.service.conversations import Conversation, Conversations, GrantOffer
 from pinfold.service.daemon import ServiceCall
-from pinfold.service.grant_requests import Wish, names_to_ask, together, wish_for, wish_in, wish_of
+from pinfold.service.grant_requests import (
+    GrantRequest,
+    names_to_ask,
+    parse_request,
+    request_for,
+    request_for_denied,
+    together,
+)
 from pinfold.session.judge import Judge
 
 DENIED_THIS, NEEDS_THIS = "was denied this when it last ran", "needs this by its words"
@@ -83,18 +90,20 @@ class HeldForHook:
 
     def offer(self, call: CallOfAgent, line: str, cwd: str, wanted: Callable[[], Sequence[Widening]]) -> str:
         held = self._found(call)
-        denied = wish_of(held.session, held.denied.get((line, cwd), ()))
-        foreseen = wish_for(wanted()) if held.is_attended(call.agent) else {}
+        denied = request_for_denied(held.session, held.denied.get((line, cwd), ()))
+        foreseen = request_for(wanted()) if held.is_attended(call.agent) else {}
         how = " and ".join([DENIED_THIS] * bool(denied) + [NEEDS_THIS] * bool(foreseen))
         return self._offered(held, call, line, cwd, together(denied, foreseen), how)
 
     def request(self, call: CallOfAgent, line: str, cwd: str, words: Sequence[str]) -> str:
         """Raises `PinfoldError` for words that make no request."""
-        held, wish = self._found(call), wish_in(words, cwd)
-        if call.is_asked and (question := self._offered(held, call, line, cwd, wish, "asks for this", True)):
+        held, request = self._found(call), parse_request(words, cwd)
+        if call.is_asked and (
+            question := self._offered(held, call, line, cwd, request, "asks for this", True)
+        ):
             return question
         # Its run says that there is nothing to grant, or asks on the page.
-        held.offer(line, cwd, GrantOffer(wish, (), call.generation, is_request=True, is_shown=False))
+        held.offer(line, cwd, GrantOffer(request, (), call.generation, is_request=True, is_shown=False))
         return ""
 
     def token_of(self, call: CallOfAgent, line: str, cwd: str) -> str:
@@ -119,14 +128,14 @@ class HeldForHook:
         call: CallOfAgent,
         line: str,
         cwd: str,
-        wish: Wish,
+        request: GrantRequest,
         how: str,
         is_request: bool = False,
     ) -> str:
-        names = names_to_ask(held.session, wish)
+        names = names_to_ask(held.session, request)
         if not names:
             return ""
         token = os.urandom(8).hex() if call.can_rewrite else ""
-        held.offer(line, cwd, GrantOffer(wish, names, call.generation, is_request, token))
+        held.offer(line, cwd, GrantOffer(request, names, call.generation, is_request, token))
         listed = "; ".join(map(visible, names))
         return f"the command {how}: {listed}. Yes allows it for the rest of this conversation"

@@ -88,7 +88,7 @@ class Ledger:
             data["by"] = settlement.by
             data["outcome"] = settlement.outcome
         if decision.widening:
-            data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
+            data["widening"] = [[each.field, each.value] for each in decision.widening]
         row = self.journal.append(self.session, "run" if allowed else "refused", data)
         if allowed:
             self._under_way[row] = partial(self.after, row, CANCELLED)

@@ -127,7 +127,7 @@ def _wanted(root: str, what: str) -> Reason:
     return Reason(StepCode.PROJECT, f"the client wants to {what} in `{root}`", Verdict.ASK, remedy=remedy)
 
 
-class Wish(Struct, frozen=True):
+class PermissionRequest(Struct, frozen=True):
     """What is asked for, beyond the policy in force."""
 
     write: tuple[str, ...] = ()
@@ -140,26 +140,28 @@ class Wish(Struct, frozen=True):
 
 def ask_for_permission(session: "Session", params: object) -> Asked:
     """Exactly what a call's parameters ask for, without what the policy already grants."""
-    wish = convert(params, ready(Wish), from_attributes=True)
-    if reason := _unaskable(wish):
+    request = convert(params, ready(PermissionRequest), from_attributes=True)
+    if reason := _unaskable(request):
         return Asked(_decided(session, reason), None)
     given: list[str] = []
-    for project in wish.projects:
+    for project in request.projects:
         asked = ask_for_project(session, project)
         if not asked.is_granted:
             return Asked(asked.decision, asked.settlement, given)
         given += [f"project: {root}" for root in asked.given]
-    if wish.projects and not (wish.write or wish.read or wish.hosts or wish.git_writes):
+    if request.projects and not (request.write or request.read or request.hosts or request.git_writes):
         return Asked(asked.decision, asked.settlement, given)
-    asked = _asked_beyond(session, wish)
+    asked = _asked_beyond(session, request)
     return Asked(asked.decision, asked.settlement, (*given, *asked.given))
 
 
-def _unaskable(wish: Wish) -> Reason | None:
+def _unaskable(request: PermissionRequest) -> Reason | None:
     """Why nothing of it is asked about: there is too much of it, or a host that no setting could allow."""
-    if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
+    if trouble := too_many(
+        len((*request.projects, *request.write, *request.read, *request.hosts)) + request.git_writes
+    ):
         return Reason(StepCode.WIDENING, trouble, Verdict.DENY, remedy="ask in parts")
-    for host in wish.hosts:
+    for host in request.hosts:
         try:
             require_pattern(host, "network.allow")
         except ValueError as error:
@@ -173,27 +175,27 @@ def _unaskable(wish: Wish) -> Reason | None:
 def names_beyond(session: "Session", params: object) -> tuple[str, ...]:
     """What a person would be asked to grant, by name, for a call's parameters; empty where nothing would be
     asked, or all of it would be denied."""
-    wish = convert(params, ready(Wish), from_attributes=True)
-    wanted, decision = _judged_beyond(session, wish)
-    is_denied = decision.verdict is Verdict.DENY or _unaskable(wish) or _swappable(session, wanted)
+    request = convert(params, ready(PermissionRequest), from_attributes=True)
+    wanted, decision = _judged_beyond(session, request)
+    is_denied = decision.verdict is Verdict.DENY or _unaskable(request) or _swappable(session, wanted)
     return () if is_denied else tuple(map(named, decision.widening))
 
 
-def _judged_beyond(session: "Session", wish: Wish) -> tuple[SandboxPolicy, Decision]:
+def _judged_beyond(session: "Session", request: PermissionRequest) -> tuple[SandboxPolicy, Decision]:
     writable = _writable(session)
     wanted = SandboxPolicy(
         additional_readwrite_paths=tuple(
-            path for path in _absolute(session, wish.write) if not is_covered(path, writable)
+            path for path in _absolute(session, request.write) if not is_covered(path, writable)
         ),
-        additional_readonly_paths=_absolute(session, wish.read),
-        network=NetworkRules(allow=wish.hosts or None),
-        block_git_writes=False if wish.git_writes else None,
+        additional_readonly_paths=_absolute(session, request.read),
+        network=NetworkRules(allow=request.hosts or None),
+        block_git_writes=False if request.git_writes else None,
     )
-    return wanted, session.check(RunCommand(":", policy=wanted, description=wish.why))
+    return wanted, session.check(RunCommand(":", policy=wanted, description=request.why))
 
 
-def _asked_beyond(session: "Session", wish: Wish) -> Asked:
-    wanted, decision = _judged_beyond(session, wish)
+def _asked_beyond(session: "Session", request: PermissionRequest) -> Asked:
+    wanted, decision = _judged_beyond(session, request)
     names = [named(each) for each in decision.widening]
     reason = None
     if swappable := _swappable(session, wanted):
@@ -204,7 +206,9 @@ def _asked_beyond(session: "Session", wish: Wish) -> Asked:
         reason = Reason(StepCode.WIDENING, "the policy in force has all of that already", Verdict.ALLOW)
     if reason:
         decision = Decision(reason.verdict, (reason,), decision.sandboxed, decision.policy)
-    asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", wish.why)
+    asked = _asked(
+        session, "request_permission", ", ".join(names), decision, "request_permission", request.why
+    )
     if asked.is_granted and names:
         _grant(session, decision)
         return Asked(asked.decision, asked.settlement, names)
@@ -223,10 +227,10 @@ def _writable(session: "Session") -> tuple[str, ...]:
     return (*session.roots, *session.policy.additional_readwrite_paths)
 
 
-def named(wish: Widening) -> str:
+def named(widening: Widening) -> str:
     """How a person is told of one thing that is wanted."""
-    word = WORDS.get(wish.field, wish.field)
-    return word if wish.field == "block_git_writes" else f"{word} {wish.value}"
+    word = WORDS.get(widening.field, widening.field)
+    return word if widening.field == "block_git_writes" else f"{word} {widening.value}"
 
 
 def _absolute(session: "Session", paths: Sequence[str]) -> tuple[str, ...]:
@@ -240,16 +244,16 @@ def _placed(session: "Session", path: str) -> str:
 def _grant(session: "Session", decision: Decision) -> None:
     with _granting:  # two at once would each add to what was there before both
         sections: dict[str, dict[str, Any]] = {}
-        for wish in decision.widening:
-            if wish.field == "block_git_writes":
+        for each in decision.widening:
+            if each.field == "block_git_writes":
                 sections.setdefault("filesystem", {})["git_writes"] = True
-            elif wish.field in GRANTS:
-                section, key = GRANTS[wish.field]
+            elif each.field in GRANTS:
+                section, key = GRANTS[each.field]
                 lists = sections.setdefault(section, {})
                 before = lists.get(key) or session.override(section, key)
                 # One that lies in another needs no place of its own, and could be moved from there.
-                kept = [each for each in before if not is_covered(str(each), (wish.value,))]
-                lists[key] = [*kept, wish.value]
+                kept = [entry for entry in before if not is_covered(str(entry), (each.value,))]
+                lists[key] = [*kept, each.value]
         session.change(sections)
 
 

@@ -18,6 +18,7 @@ import select
 import shutil
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pinfold.kernel import mounts
 from tests.agents.index_stub import Index
 from tests.agents.model_stub import Call, Model, Step
 from tests.agents.probes.turns import PROGRAMS, TOOLS, environ, installed, settings, started_by
@@ -38,6 +40,8 @@ LONG = 420.0
 AGAIN = "run exactly the same command again"
 APP, TEST = "def answer():\n    return 41\n", "import unittest, app\n\n\nclass T(unittest.TestCase):\n"
 TEST += "    def test_answer(self):\n        self.assertEqual(app.answer(), 42)\n\n\nunittest.main()\n"
+ALLOW = "Allow once"
+"""An answer in Gemini CLI's dialog."""
 SUBAGENT = "Say what the helper sees."
 
 
@@ -87,14 +91,15 @@ def script(agent: str, index: str) -> list[Turn]:
     # On a terminal, a process that has not left it when the line ends gets SIGHUP: also bare.
     served = f": > /tmp/server.pid; setsid sh -c '{serve}' > /tmp/server.log 2>&1 & "
     served += "until [ -s /tmp/server.pid ]; do sleep 0.1; done; echo started"
-    kept = "find ~/.claude/projects ~/.gemini/tmp -type f -name '*.txt' 2> /dev/null | xargs grep -hx 30000"
+    kept = "find ~/.claude/projects ~/.gemini/tmp -type f -name '*.txt' 2> /dev/null | xargs grep -hx 15000"
     stays = agent == "claude-code"
     turns = [
         Turn("list", [sh("ls")], "app.py"),
         Turn("read", [read("app.py")], "return 41"),
         Turn("a test that fails", [sh(f"{python} test_app.py 2>&1 | tail -1")], "FAILED (failures=1)"),
-        Turn("edit", [edit("app.py", "    return 41", "    return 42")], "", varies=True),
-        Turn("read what was edited", [sh("cat app.py")], "return 42"),
+        # Of another size: Python takes what it compiled within the same second for the file's.
+        Turn("edit", [edit("app.py", "    return 41", "    return 40 + 2")], "", varies=True),
+        Turn("read what was edited", [sh("cat app.py")], "return 40 + 2"),
         Turn("a test that passes", [sh(f"{python} test_app.py 2>&1 | tail -1")], "OK"),
         Turn("write", [write("new.txt", "written\n")], "", varies=True),
         Turn("read what was written", [sh("cat new.txt")], "written"),
@@ -124,15 +129,18 @@ def script(agent: str, index: str) -> list[Turn]:
         Turn("git status", [sh("git status --short app.py new.txt")], "app.py"),
         Turn("git commit", [sh(commit)], "commit=0", wants="git"),
         Turn("git log", [sh("git log --format=%s")], "second"),
+        Turn("no pager waits", [sh(f"git log --format=%s{'%n' * 60}end")], "end"),
+        Turn("nor an editor", [sh("git commit --allow-empty 2>/dev/null; echo commit=$?")], "commit=1"),
         Turn("long output", [sh("seq 1 30000")], "1", varies=True),
-        Turn("read it again", [sh("seq 1 30000 | tail -1" if agent == "codex" else kept)], "30000"),
+        # A line of the middle: the model was told the beginning and the end.
+        Turn("read it again", [sh("seq 1 30000 | grep -x 15000" if agent == "codex" else kept)], "15000"),
         Turn(
             "parallel calls", [sh(f"echo parallel {number}") for number in range(3)], "parallel", varies=True
         ),
         Turn("a killed call", [sh("kill -9 $$")], "", varies=True),
         Turn("the next line works", [sh("echo works; cat /tmp/scratch.py")], "works"),
         Turn("the server still serves", [sh("curl -s http://127.0.0.1:8123/new.txt")], "written"),
-        Turn("end it", [sh("kill $(cat /tmp/server.pid); echo ended $?")], "ended 0"),
+        Turn("end it", [sh("xargs kill < /tmp/server.pid; echo ended $?")], "ended 0"),
     ]
     if agent == "claude-code":
         helper: dict[str, Any] = {"description": "helps", "prompt": SUBAGENT}
@@ -159,8 +167,10 @@ def clean() -> None:
     Path("app.py").write_text(APP)
     Path("test_app.py").write_text(TEST)
     Path("sub").mkdir()
-    (Path.home() / ".gitconfig").write_text("[user]\nname = n\nemail = n@example.org\n")
-    for line in ("git init -q .", "git add .", "git commit -qm first"):
+    subprocess.run(["git", "init", "-q", "."], check=True, env=environ())
+    with Path(".git/config").open("a") as config:  # Gemini CLI's lines see no ~/.gitconfig
+        config.write("[user]\nname = n\nemail = n@example.org\n")
+    for line in ("git add .", "git commit -qm first"):
         subprocess.run(line.split(), check=True, env=environ())
 
 
@@ -266,6 +276,8 @@ def gemini(model: Model, calls: int, asked: list[str]) -> None:
     variables = environ(**given, PINFOLD_HOOK_SERVICE="", TERM="xterm-256color", NO_COLOR="1")
     child, terminal = pty.fork()
     if not child:
+        # With no size, it draws again all that was said so far whenever something changes.
+        termios.tcsetwinsize(0, (40, 120))
         words = ["-i", "go", "-m", "gemini-2.5-flash", "--yolo"]
         os.execve(PROGRAMS["gemini"], [PROGRAMS["gemini"], *words], variables)
     end, seen, answered = time.monotonic() + LONG, "", -1
@@ -273,17 +285,26 @@ def gemini(model: Model, calls: int, asked: list[str]) -> None:
         while len(model.heard) < len(model.repeated) + calls and time.monotonic() < end:
             if select.select([terminal], [], [], 0.2)[0]:
                 seen += os.read(terminal, 1 << 16).decode("utf-8", "replace")
-            elif "Allow once" in seen and answered < len(model.heard):
-                asked.append(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen))
+            elif ALLOW in seen:  # nothing moves while a dialog is open
+                asked.append(words_of(seen.rpartition(ALLOW)[0]).rpartition("? Shell ")[2])
                 answered = len(model.heard)
                 os.write(terminal, b"\r")
-                seen = ""
-            if answered < len(model.heard) and "Allow once" not in seen:
+            if answered == len(model.heard):
+                seen = ""  # it draws the dialog once more as it closes
+            elif ALLOW not in seen:
                 seen = seen[-4000:]
+    except OSError:  # it has ended
+        return
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
         os.close(terminal)
+
+
+def words_of(drawn: str) -> str:
+    """What a terminal was told to show, without colors, boxes and the ends of lines."""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
+    return " ".join(re.sub("[\u2500-\u257f]", " ", text).split())
 
 
 PLAYERS: dict[str, Callable[[Model, int, list[str]], None]] = {
@@ -320,6 +341,9 @@ if __name__ == "__main__":
     Path("machine").mkdir()
     os.chdir("machine")
     Machine()
+    Path("tmp").mkdir()
+    Path("tmp").chmod(0o1777)
+    mounts.bind(os.path.realpath("tmp"), "/tmp")  # what a bare agent's commands leave there is nobody else's
     os.chdir("../work")
     name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
     globals()[name](chosen)

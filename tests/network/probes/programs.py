@@ -361,7 +361,7 @@ def ssh_server() -> Iterator[list[str]]:
     process = subprocess.Popen(
         [daemon, "-D", "-e", "-f", str(HERE / "sshd_config")], stderr=subprocess.DEVNULL
     )
-    wishes = (
+    options = (
         "StrictHostKeyChecking=no",
         f"UserKnownHostsFile={HERE}/known",
         "BatchMode=yes",
@@ -369,7 +369,7 @@ def ssh_server() -> Iterator[list[str]]:
     )
     try:
         wait_listening(process, port)
-        yield ["-F", "none", "-p", str(port), *(f"-o{wish}" for wish in wishes)]
+        yield ["-F", "none", "-p", str(port), *(f"-o{option}" for option in options)]
     finally:
         process.terminate()
         process.wait()

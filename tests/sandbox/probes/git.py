@@ -453,11 +453,13 @@ def a_stopped_pen_keeps_nobody_elsewhere_from_making_repositories() -> None:
     among_themselves()
     for name in ("mine/inner", "others"):
         os.makedirs(name)
+    os.chmod(".", 0o700)  # root's pens have another directory in place of one that is root's alone
     reading = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
     for roots, policy, is_waited_for in (
         (("others",), WRITING, False),
         (("mine",), reading, False),
         (("others", "mine/inner"), WRITING, True),
+        ((".",), WRITING, True),
     ):
         maker, stopped = Bench("mine"), Bench(*roots)
         stopped.out("true", policy)
@@ -470,6 +472,8 @@ def a_stopped_pen_keeps_nobody_elsewhere_from_making_repositories() -> None:
             os.kill(warden, signal.SIGKILL)
         assert (made.exit_code == 0) is not is_waited_for, (roots, made)
         shutil.rmtree("mine/inner/new")
+    with building([os.path.abspath("others")]):
+        maker.out("git init -q inner/new")
 
 
 def a_pen_that_is_being_built_is_waited_for() -> None:

@@ -737,14 +737,6 @@ def the_umask_is_the_users() -> None:
     assert Bench().out("umask") == "0027\n"
 
 
-def five_thousand_protected_paths_hold() -> None:
-    for number in range(5000):
-        os.makedirs(f"d{number}/.vscode")
-    work = os.getcwd()
-    bench = Bench(protected=[f"{work}/d{number}/.vscode" for number in range(5000)])
-    bench.fails("echo > d4999/.vscode/x", "Read-only")
-
-
 def nothing_is_left_in_the_tree_after_a_kill() -> None:
     git("init", ".")
     before = sorted(os.listdir("."))

@@ -359,7 +359,7 @@ def what_a_command_connects_to_leaves_the_journal_as_it_is(_: Machine) -> None:
     """.replace("FILLER", "x" * 8000)
     grown = []
     with banner() as port:
-        for count in (20, 1500):
+        for count in (20, 1030):
             before = _journaled()
             with opened() as session:
                 fine(session, python(code, port, count))

@@ -136,11 +136,11 @@ def a_port_that_is_taken_is_told_and_had_later(_: Machine) -> None:
 def publishing_is_asked_for(_: Machine) -> None:
     """A call that wants a port published gets it from a person alone."""
     port = free_port()
-    wish = SandboxPolicy(published_ports=(port,))
+    policy = SandboxPolicy(published_ports=(port,))
     for answer in (pinfold.Answer.NO, pinfold.Answer.ONCE):
         person = Says(answer)
         with opened({"approvers": [person]}) as session:
-            result = session.run(pinfold.RunCommand("true", policy=wish))
+            result = session.run(pinfold.RunCommand("true", policy=policy))
             assert result.ran is (answer is pinfold.Answer.ONCE), result
             assert is_refused(port) is not result.ran
             assert str(port) in str(person.asked[0].decision.widening)
@@ -171,11 +171,11 @@ def a_port_that_is_withdrawn_leads_nowhere(_: Machine) -> None:
                 assert heard(port) == b""
             wait_until(partial(is_refused, port))
     # what a person granted to a call stays the session's
-    wish = SandboxPolicy(published_ports=(free_port(),))
+    policy = SandboxPolicy(published_ports=(free_port(),))
     with opened({"approvers": [Says(pinfold.Answer.ONCE)]}) as session:
-        assert session.run(pinfold.RunCommand("true", policy=wish)).ran
+        assert session.run(pinfold.RunCommand("true", policy=policy)).ran
         session.change({"network": {"publish": []}})
-        assert not is_refused(wish.published_ports[0])
+        assert not is_refused(policy.published_ports[0])
 
 
 def the_gate_takes_published_ports_with_it(_: Machine) -> None:
@@ -391,7 +391,7 @@ def plain_http_by_a_proxy_without_tunnels(machine: Machine) -> None:
 def the_administrator_closes_the_network(machine: Machine) -> None:
     port = free_port()
     machine.manage('[admin]\nnetworking = "disabled"\n')
-    wish = SandboxPolicy(network_access=True)
+    policy = SandboxPolicy(network_access=True)
     code = """
         import os, socket
         print(os.environ["PINFOLD_PEN_NETWORK"], [name for name in os.environ if "proxy" in name.lower()])
@@ -402,7 +402,7 @@ def the_administrator_closes_the_network(machine: Machine) -> None:
         given = {"approvers": [person]}
         with opened(given, access=access, allow=["a.test", "203.0.113.9"], publish=[port]) as session:
             machine.packets()
-            for request in (python(code), pinfold.RunCommand(python(code), policy=wish)):
+            for request in (python(code), pinfold.RunCommand(python(code), policy=policy)):
                 result = session.run(request)
                 if result.ran:
                     assert result.stdout == "0 []\n" and "unreachable" in result.stderr, result
@@ -431,7 +431,7 @@ def a_user_chooses_by_word(_: Machine) -> None:
                 result = session.run(line)
                 assert (result.stdout == "b'WELCOME'\n") is passes, (access, result)
                 assert len(person.asked) == asked, access
-        # a call may narrow, and its own wish for the network is a question
+        # a call may narrow, and its own policy for the network is a question
         narrow, wide = SandboxPolicy(network_access=False), SandboxPolicy(network_access=True)
         with opened(access="all", allow=there) as session:
             assert session.run(pinfold.RunCommand(line, policy=narrow)).exit_code

@@ -178,7 +178,7 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
         raise MalformedError("the tool call names several working directories; name one")
     where = next(iter(places.values()), None)
     if where is not None and not isinstance(where, str):
-        raise UnjudgedError("its working directory is no text")
+        raise UnjudgedError("its working directory is not a string")
     said = given.get("description", given.get("explanation"))
     return RunCommand(
         line,
@@ -209,18 +209,14 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
 
 def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
     """Claude Code's Monitor hears of events from a command, or from a socket by its address; never both."""
-    from pinfold.integrations.hooks.tools import fetch_of
-
     socket = given["ws"]
     url = socket.get("url") if isinstance(socket, Mapping) else None
     if "command" in given or not isinstance(url, str):
-        raise UnjudgedError(f"`{tool}` names a command and an address, or neither")
+        raise UnjudgedError(f"`{tool}` must name either a command or an address")
     return tuple(fetch_of(url, tool))
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
-    from pinfold.integrations.hooks.tools import fetch_of
-
     urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
     words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)
     named = (*urls, *(word.strip("<>()[]\"'.,;") for word in words))

@@ -30,7 +30,7 @@ from pinfold.sandbox.threads import begin_thread
 from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:
-    from pinfold.network.host.connecting_session import ConnectingSession
+    from pinfold.network.host.host_rules import ConnectingSession
     from pinfold.network.host.publish import Publishing
     from pinfold.network.host_decision import ConnectionOutcome
     from pinfold.network.session_link import Line

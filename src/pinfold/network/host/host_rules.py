@@ -9,7 +9,7 @@ connection to another port of the host waits for that answer too, and is then ju
 import os
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pinfold.approval.question_limits import choices_of, host_rules
 from pinfold.model.decision import Decision, StepCode, Verdict
@@ -22,7 +22,8 @@ from pinfold.sandbox.backend import StartRequest
 from pinfold.state.web_page import page_at, page_file
 
 if TYPE_CHECKING:
-    from pinfold.network.host.connecting_session import ConnectingSession
+    from pinfold.approval.broker import Desk
+    from pinfold.model.settings import Settings
 
 LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
 TOO_MANY_REMEDY = "answer them, or add the host to `network.allow`"
@@ -33,11 +34,41 @@ Say = Callable[[HostDecision], None]
 GONE = HostDecision(Verdict.DENY, "the sandbox of the command has ended")
 
 
+class ConnectionBook(Protocol):
+    """Where connections are journaled."""
+
+    def connected(self, outcome: Mapping[str, object], entry: int) -> None: ...
+
+    def trouble(self, text: str) -> None: ...
+
+
+class ConnectingSession(Protocol):
+    """The session whose commands connect, as far as the gate's mediation needs it."""
+
+    id: str
+    environ: Mapping[str, str]
+
+    @property
+    def settings(self) -> "Settings":
+        """Those in force at the time when a connection is made."""
+
+    @property
+    def settings_files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+
+    @property
+    def desk(self) -> "Desk": ...
+
+    @property
+    def last_ledger(self) -> ConnectionBook:
+        """It is there for a session that is being closed too."""
+
+
 class HostRules:
     """May be used from any thread."""
 
     def __init__(
-        self, session: "ConnectingSession", pens: Mapping[str, PenReach], commands: Mapping[str, StartRequest]
+        self, session: ConnectingSession, pens: Mapping[str, PenReach], commands: Mapping[str, StartRequest]
     ) -> None:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._pens, self._commands = session, pens, commands

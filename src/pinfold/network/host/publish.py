@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pinfold.model.settings import Control
 
 if TYPE_CHECKING:
-    from pinfold.network.host.connecting_session import ConnectingSession
+    from pinfold.network.host.host_rules import ConnectingSession
 
 
 class Publishing:

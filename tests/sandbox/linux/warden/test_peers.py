@@ -19,6 +19,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     BUILDER,
     LONGEST_NAME,
     WARDEN,
+    building,
     fresh_socket,
     mark_of,
     may_write_below,
@@ -53,7 +54,7 @@ def wardens(count: int) -> Iterator[list[PeerWardens]]:
     made = [PeerWardens() for _ in range(count)]
     proc = os.open("/proc", os.O_PATH)
     for each in made:
-        each.join(proc, {})
+        each.join(proc, {}, {})
     os.close(proc)
     yield made
     for each in made:
@@ -88,7 +89,7 @@ def test_many_answers_arrive(protected: list[bytes], monkeypatch: pytest.MonkeyP
 
         def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
             is_sent = send(name, message)
-            next(each for each in others if each.own_fds == name).answer()
+            next(each for each in others if each.own_name == name).answer()
             return is_sent
 
         monkeypatch.setattr(one, "_send", send_and_have_it_answered)
@@ -164,6 +165,32 @@ def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
             silent.close()
 
 
+def test_a_host_is_waited_for_only_where_the_pen_that_it_builds_may_write(
+    protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    for new in (mine / "r/.git", mine / "shared/.git/modules", mine / "bare/objects/r/.git", others):
+        new.mkdir(parents=True)
+    with wardens(1) as (one,):
+        for writable, path, is_waited_for in (
+            (others, mine / "r/.git/config", False),
+            (mine, mine / "r/.git/config", True),
+            (mine / "r/.git/new", mine / "r/.git/config", True),
+            # A working tree in `others` may lead there.
+            (others, mine / "shared/.git/config", True),
+            (others, mine / "shared/.git/modules/r/config", True),
+            (others, mine / "bare/objects/r/.git/config", True),
+        ):
+            path.parent.mkdir(exist_ok=True)
+            with building([str(writable)]):
+                assert one.all_protect(str(path)) is not is_waited_for, path
+            assert one.all_protect(str(path))
+        one.mounts.own = {mark_of(mine.stat())}
+        with building([str(others)]):
+            assert not one.all_protect(str(mine / "r/.git/config"))
+
+
 def test_a_name_without_room_for_all_marks_stands_for_every_directory(protected: list[bytes]) -> None:
     marks = [b"%04x" % number for number in range(LONGEST_NAME)]
     few, many, none = fresh_socket(), fresh_socket(), fresh_socket()
@@ -204,7 +231,7 @@ def test_a_file_is_found_below_each_mount_whose_directory_lies_above_it(tmp_path
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_messages_of_another_user_are_ignored(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
-        address = b"\0" + one.own_fds[1:]
+        address = b"\0" + one.own_name[1:]
         for uid, found in ((54321, []), (0, [b"/x"])):
             child = os.fork()
             if child == 0:

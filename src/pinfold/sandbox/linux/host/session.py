@@ -142,7 +142,7 @@ class LinuxSession:
                 pen.began()
                 return pen
             try:
-                with building():
+                with building(self._writable(policy)):
                     pen = self._renewed(policy, pen)
             except OSError as error:
                 why = error.strerror or error
@@ -151,6 +151,10 @@ class LinuxSession:
                 ) from None
             pen.began()
             return pen
+
+    def _writable(self, policy: SandboxPolicy) -> tuple[str, ...]:
+        scratch = (self.scratch,) if self.scratch else ()
+        return (*self.roots, *policy.additional_readwrite_paths, *scratch)
 
     def _renewed(self, policy: SandboxPolicy, pen: Pen | None) -> Pen:
         """The policy's pen, if it is as one that was built now; else one that is built now."""

@@ -40,6 +40,8 @@ from pinfold.sandbox.linux.protocol.command import MOST_PROCESSES
 HOST, CLOSED, NEW, BOUND = "/host", "/closed", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
 """In /dev, since a pen has that at the same place: what is hidden late needs a stand-in too."""
+OWN = "pinfold"
+"""What mount tables name as the source of a session's own file systems."""
 SCRATCH = "/scratch"
 PENS_PROC = "/pens-proc"
 PIECES = {"proc": PENS_PROC, "dev": "/dev", **{name: f"{SCRATCH}/{name}" for name in ("tmp", "var-tmp")}}
@@ -75,7 +77,7 @@ def build_session_root(closed: ClosedTree | None) -> int | None:
     Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
     """
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
-    mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
+    mounts.mount(OWN, "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
     for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed else ())):
         os.mkdir(name[1:], 0o755)
@@ -164,14 +166,14 @@ def _own_scratch() -> None:
     pages = scratch_pages()
     os.mkdir(SCRATCH)
     options = f"mode=0755,nr_blocks={pages},nr_inodes={pages // PAGES_PER_INODE}"
-    mounts.mount("pinfold", SCRATCH, "tmpfs", SAFE, options)
+    mounts.mount(OWN, SCRATCH, "tmpfs", SAFE, options)
     for name in ("tmp", "var-tmp", "shm"):
         os.mkdir(f"{SCRATCH}/{name}")
         os.chmod(f"{SCRATCH}/{name}", 0o1777)  # noqa: S103
 
 
 def _own_dev() -> None:
-    mounts.mount("pinfold", "/dev", "tmpfs", mounts.MS_NOSUID, "mode=0755,size=64k")
+    mounts.mount(OWN, "/dev", "tmpfs", mounts.MS_NOSUID, "mode=0755,size=64k")
     for name in DEVICES:
         if os.path.exists(f"{HOST}/dev/{name}"):
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))

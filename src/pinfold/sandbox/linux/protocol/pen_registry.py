@@ -8,10 +8,10 @@ Facts that shape it (unix(7), proc(5); tried on 6.18):
 - A pen's plan may miss what a command makes while the pen is built, and the pen has no warden to tell yet. So
   the pen has a builder's name from before its host scans the workspace until its warden has a name of its
   own.
-- A pen of another project need not be told of what is made in this one, and may be slow or stopped. So a
-  warden's name ends in short marks of the directories below which its pen may write. Two directories may have
-  the same mark by chance, and then a warden is told in vain. Where there are more marks than a name has room
-  for, and while a pen is built, it is told of everything.
+- A pen of another project need not be told of what is made in this one, and may be slow or stopped; to scan
+  a large workspace may take half a minute. So a name ends in short marks of the directories below which the
+  pen may write. Two directories may have the same mark by chance, and then a warden is told in vain. Where
+  there are more marks than a name has room for, it is told of everything.
 
 Accepted: another user's program may take such a name, and never answer a warden that waits for it.
 """
@@ -33,6 +33,16 @@ def mark_of(directory: os.stat_result) -> bytes:
     return MARK % ((directory.st_dev * 31 + directory.st_ino) % 65521)
 
 
+def marks_of(paths: Iterable[str]) -> list[bytes]:
+    """Of directories, or of those in which they would be made."""
+    marks = []
+    for path in paths:
+        while not os.path.exists(path) and path != "/":
+            path = os.path.dirname(path)
+        marks.append(mark_of(os.stat(path)))
+    return marks
+
+
 def _prefix(kind: bytes) -> bytes:
     return b"@pinfold/%d/%s/" % (os.geteuid(), kind)
 
@@ -45,8 +55,9 @@ def fresh_socket() -> _socket.socket:
 def take_name(socket: _socket.socket, kind: bytes, marks: Iterable[bytes] = (ANYWHERE,)) -> bytes:
     """Binds the socket to a new name, by which others find it from now on; returns the name."""
     name = _prefix(kind) + os.urandom(8).hex().encode() + b"/"
-    ending = b"".join(sorted({*marks}))
-    name += ending if len(name + ending) <= LONGEST_NAME else ANYWHERE
+    each = {*marks}
+    ending = b"".join(sorted(each))
+    name += ANYWHERE if ANYWHERE in each or len(name + ending) > LONGEST_NAME else ending
     socket.bind(b"\0" + name[1:])
     return name
 
@@ -74,12 +85,24 @@ def present(names: int, kind: bytes) -> set[bytes]:
     return {word for word in words if word.startswith(prefix)}
 
 
+def marks_above(path: str, top: str = "/") -> list[bytes]:
+    """Of the directories that a path lies in, the innermost first, up to the top."""
+    marks = []
+    while path != top:
+        path = os.path.dirname(path)
+        marks.append(mark_of(os.stat(path)))
+    return marks
+
+
 @contextmanager
-def building() -> Iterator[None]:
-    """Marks that a pen is being built meanwhile, from what its host finds from here on."""
+def building(writable: Iterable[str] = ("/",)) -> Iterator[None]:
+    """Marks that a pen is being built meanwhile, from what its host finds from here on.
+
+    `writable`: the paths below which it may write, by its policy.
+    """
     socket = fresh_socket()
     try:
-        take_name(socket, BUILDER)
+        take_name(socket, BUILDER, marks_of(writable))
         yield
     finally:
         socket.close()

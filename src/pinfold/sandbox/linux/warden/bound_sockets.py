@@ -28,11 +28,11 @@ Facts about abstract names (net/unix/af_unix.c):
 
 import errno
 import fcntl
-import hashlib
 import os
 import re
 import resource
 import socket
+from _blake2 import blake2b  # hashlib loads OpenSSL, which takes as long as a tenth of a keeper's start
 from collections.abc import Callable
 
 from pinfold.kernel.sockets import bind, connect
@@ -199,4 +199,4 @@ def _is_taken(name: bytes, kind: int) -> bool:
 
 
 def _held_as(name: bytes) -> bytes:
-    return abstract_address(HELD_AS + hashlib.blake2b(name, digest_size=16).hexdigest().encode())
+    return abstract_address(HELD_AS + blake2b(name, digest_size=16).hexdigest().encode())

@@ -16,6 +16,7 @@ from pinfold.sandbox.linux.protocol.operations import (
     Seccomp,
     of_kind,
 )
+from pinfold.sandbox.linux.protocol.pen_registry import marks_above
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.warden.paths import PlanPaths
 from pinfold.sandbox.linux.warden.peers import PeerWardens
@@ -53,6 +54,8 @@ class WardenConfig:
         """The directory whose lock keeps other wardens from renaming (`rename_lock`)."""
         self.roots = dict(_held(PlanPaths.of(operations).roots))
         """Writable directories, opened on the host's mounts: they tell whether one was moved (`paths`)."""
+        self.above = {root: marks_above(f"{HOST}{root}", HOST) for root in self.roots}
+        """Marks of the directories above each of these, on the host's mounts (`peers`)."""
 
     @property
     def descriptors(self) -> set[int]:

@@ -88,7 +88,7 @@ def _prepare(spawner: socket.socket, config: WardenConfig) -> "Warden":
     drop_capabilities()
     serve_alone(keeper)
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # a process opens a file that we hold a lease on (`git`)
-    config.peers.join(config.proc, config.roots)
+    config.peers.join(config.proc, config.roots, config.above)
     # The spawner confines itself meanwhile. Until its listener arrives, another descriptor reserves the
     # number.
     listener = os.dup(config.proc)

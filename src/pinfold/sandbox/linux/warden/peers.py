@@ -15,6 +15,10 @@ Facts that shape it:
 - A file lies below a directory that one of a pen's writable mounts shows, or that pen cannot write it. The
   directory may have another path there. So a request has a mark of each directory above the file, and the
   warden looks below each of its mounts that has one of these.
+- The directories above a project are not all seen in its pen: others take the place of those that are hidden,
+  or root's alone. Their marks are found before the pen's mounts are made.
+- A host that builds a pen says what its policy opens. Besides, a pen may write in git directories to which
+  working trees in its projects lead, and in what its session has of its own, such as /tmp.
 - A socket has room for some ten messages (net.unix.max_dgram_qlen), and an answering warden does not wait for
   room. So only as many are asked at a time as can answer at once.
 
@@ -37,7 +41,7 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     WARDEN,
     fresh_socket,
     list_of_names,
-    mark_of,
+    marks_above,
     may_write_below,
     present,
     take_name,
@@ -57,6 +61,7 @@ AT_ONCE = 8
 """How many wardens are asked at a time."""
 LARGEST = 1 + REQUEST_ID_BYTES + 3 * 4096
 """A path of any length, before it a mark for each directory in it."""
+IN_GIT_DIRECTORIES = frozenset([".git", "objects", "refs", "logs", "worktrees", "modules"])
 _CREDENTIALS = struct.Struct("=iII")
 ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
@@ -67,8 +72,9 @@ class PeerWardens:
     def __init__(self) -> None:
         self.socket = fresh_socket()
         self.names = list_of_names()
-        self.own_fds = b""
+        self.own_name = b""
         self.mounts = WritableMounts()
+        self.above: Mapping[str, list[bytes]] = {}
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
         self.request_id = b""
@@ -81,12 +87,16 @@ class PeerWardens:
     def descriptors(self) -> set[int]:
         return {self.socket.fileno(), self.names}
 
-    def join(self, proc: int, roots: Mapping[str, int]) -> None:
-        """From here on the others tell us about their files and wait for our answer. The arguments are those
-        of `WritableMounts.hold`."""
+    def join(self, proc: int, roots: Mapping[str, int], above: Mapping[str, list[bytes]]) -> None:
+        """From here on the others tell us about their files and wait for our answer.
+
+        `above`: for each root, marks of the directories that it lies in, the innermost first. The other
+        arguments are those of `WritableMounts.hold`.
+        """
+        self.above = above
         self.mounts.hold(proc, roots)
         self.socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self.own_fds = take_name(self.socket, WARDEN, self.mounts.marks)
+        self.own_name = take_name(self.socket, WARDEN, self.mounts.marks)
 
     def answer(self) -> None:
         """Protects what the others have announced by now, and notes which of them have done what we asked."""
@@ -98,17 +108,24 @@ class PeerWardens:
 
         Preconditions: the file exists, and no process inside can find it yet.
         """
-        marks = _marks_above(path)
+        marks = self._marks_above(path)
+        anywhere = {*marks, *(mark for each in self.above.values() for mark in each)}
+        about_all = not self.mounts.own.isdisjoint(marks) or _may_be_a_git_directory(path)
+
+        def builders() -> set[bytes]:
+            found = present(self.names, BUILDER)
+            return found if about_all else {name for name in found if may_write_below(name, anywhere)}
+
         with self.lock:
-            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_fds}
+            self.request_id, self.done = os.urandom(REQUEST_ID_BYTES), {self.own_name}
         message = PROTECT + self.request_id + b"".join(marks) + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
-        being_built = present(self.names, BUILDER)
+        being_built = builders()
         while True:
             # First: a pen that is built by now is among the others.
-            being_built &= present(self.names, BUILDER)
-            others = {name for name in present(self.names, WARDEN) if may_write_below(name, marks)}
+            being_built &= builders()
+            others = {name for name in present(self.names, WARDEN) if may_write_below(name, anywhere)}
             done = {*self.done}
             if not being_built and others <= done:
                 return True
@@ -120,6 +137,11 @@ class PeerWardens:
                 return False
             self.poll.poll(STEP * 1000)
             self.answer()
+
+    def _marks_above(self, path: str) -> list[bytes]:
+        """Of the directories that a file lies in, the innermost first."""
+        root = max((each for each in self.above if path.startswith(f"{each}/")), key=len, default="")
+        return [*marks_above(path, root or "/"), *self.above.get(root, ())]
 
     def _read_messages(self) -> None:
         """Preconditions: the lock is held."""
@@ -149,13 +171,12 @@ class PeerWardens:
         return False
 
 
-def _marks_above(path: str) -> list[bytes]:
-    """Of the directories that a file lies in, the innermost first."""
-    marks = []
-    while path != "/":
-        path = os.path.dirname(path)
-        marks.append(mark_of(os.stat(path)))
-    return marks
+def _may_be_a_git_directory(path: str) -> bool:
+    """Whether the file may lie in a git directory to which a working tree elsewhere leads."""
+    *above, _, _ = path.split("/")
+    directory = os.path.dirname(path)
+    shared = any(os.path.lexists(f"{directory}/{name}") for name in ("worktrees", "modules"))
+    return shared or not IN_GIT_DIRECTORIES.isdisjoint(above)
 
 
 def _sender_of(credentials: list[tuple[int, int, bytes]]) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
+from pinfold.sandbox.linux.init.session_root import OWN
 from pinfold.sandbox.linux.protocol.pen_registry import ANYWHERE, mark_of
 
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
@@ -38,6 +39,8 @@ class WritableMounts:
         """The innermost first."""
         self.marks: list[bytes] = []
         """Of the directories below which the pen may write (`pen_registry`)."""
+        self.own: set[bytes] = set()
+        """Those of them that are the session's own, such as /tmp: its other pens have them too."""
 
     def hold(self, proc: int, roots: Mapping[str, int]) -> None:
         """Holds those of this process's mount namespace.
@@ -51,11 +54,13 @@ class WritableMounts:
             if not os.path.samestat(os.fstat(mount.descriptor), os.fstat(outside)):
                 raise OSError(errno.EBUSY, "a writable directory was moved while the sandbox was built", root)
         try:
-            points = [*_points(proc)]
-            self.marks = [mark_of(os.stat(point)) for point in points]
+            points = dict(_points(proc))
+            marks = {point: mark_of(os.stat(point)) for point in points}
+            self.marks = [*marks.values()]
+            self.own = {marks[point] for point, source in points.items() if source == OWN}
             if len(points) > MOST:
                 self.marks = [ANYWHERE]
-            found |= {point: _held(point) for point in points[:MOST] if point not in found}
+            found |= {point: _held(point) for point in list(points)[:MOST] if point not in found}
         except OSError:  # another mount hides it, or it is another user's
             self.marks = [ANYWHERE]
         self.held = sorted(found.values(), key=lambda mount: len(mount.point), reverse=True)
@@ -100,16 +105,17 @@ def _held(point: str) -> HeldMount:
     return HeldMount(point, descriptor, mark_of(os.fstat(descriptor)))
 
 
-def _points(proc: int) -> Iterator[str]:
-    """Where writable mounts are, without those that are part of what another one shows at the same path."""
+def _points(proc: int) -> Iterator[tuple[str, str]]:
+    """Where writable mounts are, and the source of each. One that shows a part of what another one shows, at
+    the same path, is left out."""
     kept: list[tuple[bytes, bytes, bytes]] = []
     listed = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with open(listed, "rb") as file:
         for line in file:
-            _, _, device, root, point, options, _ = line.split(b" ", 6)
+            _, _, device, root, point, options, *_, source, _ = line.split(b" ")
             if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
                 kept.append((device, root, point))
-    return (path_in_proc(point) for _, _, point in kept)
+                yield path_in_proc(point), path_in_proc(source)
 
 
 def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
