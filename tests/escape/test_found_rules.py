@@ -21,6 +21,8 @@ SAID_OTHERWISE = r"""
 make deploy|make test deploy
 make deploy|make -j 4 deploy
 make deploy|gmake deploy
+git push|hub push
+git push|hub -c alias.x=push x
 make deploy|make -C . test deploy
 make deploy|make deploy V=1
 mvn deploy|mvn clean test deploy

@@ -117,6 +117,8 @@ def _move(session: pinfold.Session, top: str) -> None:
     session.change({"sandbox": {"policy": "read-only"}})
     assert session.run(["/usr/bin/python3", "-c", MOVE, top]).exit_code == 0
     session.change({"sandbox": {"policy": "workspace-write"}})
+    # The next command has it where it belongs.
+    assert session.run("pwd -P").stdout == f"{os.getcwd()}\n"
 
 
 def a_root_that_another_pen_moves_stays_as_closed() -> None:

@@ -33,7 +33,7 @@ from resource import prlimit
 from typing import TYPE_CHECKING
 
 from pinfold.sandbox.backend import RunningCommand, arguments_of
-from pinfold.sandbox.linux.host.pen import PenGone
+from pinfold.sandbox.linux.host.pen import PenGone, RootMoved
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.command import (
     FAILED,
@@ -42,7 +42,7 @@ from pinfold.sandbox.linux.protocol.command import (
     STARTED,
     StartCommand,
 )
-from pinfold.sandbox.linux.protocol.operations import Limit, of_kind
+from pinfold.sandbox.linux.protocol.operations import Bind, Limit, of_kind
 
 if TYPE_CHECKING:
     import socket
@@ -291,7 +291,11 @@ class Start:
             raise PenGone("the warden of the pen is gone; nothing was run")  # calls that it answers fail
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
-            raise ConfinementError(
+            # A mount goes along where another pen of the session moves the directory that it is on.
+            here = self.request.cwd
+            is_bound = any(f"{here}/".startswith(f"{each.path}/") for each in self._binds)
+            is_moved = value == errno.ENOENT and is_bound and os.path.isdir(here)
+            raise (RootMoved if is_moved else ConfinementError)(
                 f"the sandbox cannot enter the directory `{self.request.cwd}`: {why}; "
                 "start in a project, or add it with `--project`"
             )
@@ -300,6 +304,10 @@ class Start:
             raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
         newline = "\r\n" if self.request.terminal else "\n"
         return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement, newline)
+
+    @property
+    def _binds(self) -> list[Bind]:
+        return of_kind(self.pen.plan.operations, Bind)
 
     def _bound(self, error: int) -> str:
         """The policy's limit that ended it, as far as that can be known."""

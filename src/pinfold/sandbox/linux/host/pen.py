@@ -37,6 +37,10 @@ class PenGone(ConfinementError):  # noqa: N818
     """The pen ended before the command began: nothing was run, and another pen may be made."""
 
 
+class RootMoved(ConfinementError):  # noqa: N818
+    """In the pen the directory is not where it is outside, so nothing was run. Another pen has it there."""
+
+
 class Pen:
     """May be used from any thread."""
 

@@ -31,7 +31,7 @@ from pinfold.sandbox.linux.host.command import PennedCommand, Start
 from pinfold.sandbox.linux.host.init_client import InitClient
 from pinfold.sandbox.linux.host.keeper_client import KeeperClient
 from pinfold.sandbox.linux.host.paths import look
-from pinfold.sandbox.linux.host.pen import Pen, PenGone, is_left, left_running
+from pinfold.sandbox.linux.host.pen import Pen, PenGone, RootMoved, is_left, left_running
 from pinfold.sandbox.linux.host.pen_draft import PenDraft, draft_pen, snapshot
 from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
@@ -97,8 +97,11 @@ class LinuxSession:
         except PenGone:
             # A command may have ended its pen's spawner, which has its uid; the next one gets another.
             self._forget(pen)
-            pen = self.pen(request.policy)
-            return self._start(pen, request)
+        except RootMoved:
+            with self.lock:
+                self._retire((pen,))
+        pen = self.pen(request.policy)
+        return self._start(pen, request)
 
     def run(self, request: StartRequest) -> CommandResult:
         return self.start(request).wait()
