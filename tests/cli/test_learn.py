@@ -171,4 +171,6 @@ def test_outside_of_the_fence_there_is_nothing_to_learn(person: Person) -> None:
 
 
 def test_what_names_no_command_is_refused(person: Person) -> None:
-    assert learn(person).returncode == 2 and learn(person, "-c", "true", "--", "true").returncode == 2
+    for words in ((), ("-c", "true", "--", "true")):
+        done = learn(person, *words)
+        assert done.returncode == 2 and "for example: pinfold learn -c 'make test'" in done.stderr

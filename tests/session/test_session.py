@@ -309,9 +309,9 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
         (pinfold.RunCommand("ls", description=["x"]), {}, "malformed: .*description"),  # type: ignore[arg-type]
         ("ls", {"cwd": 3}, "a directory is a path, not int"),
         ("ls", {"timeout": "3"}, "a timeout is a number of seconds above 0, not '3'"),
-        ("ls", {"stdin": "text"}, "stdin is bytes or a descriptor, not str"),
-        ("ls", {"terminal": 80}, "a terminal is its rows and columns, not 80"),
-        ("ls", {"environment": {"A": 3}}, "the environment holds texts"),
+        ("ls", {"stdin": "text"}, "stdin must be bytes or a descriptor, got str"),
+        ("ls", {"terminal": 80}, "a terminal must be (rows, columns), got 80"),
+        ("ls", {"environment": {"A": 3}}, "names and values of the environment must be strings"),
     ],
 )
 def test_what_cannot_be_given_to_a_command_is_told(
@@ -362,7 +362,7 @@ def test_what_is_no_text_is_not_written(tmp_path: Path) -> None:
 
 
 def test_nothing_is_not_run_again(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"`result.needed` is run again, not None"):
+    with pytest.raises(TypeError, match=r"retry takes the `needed` of a result, got None"):
         session(tmp_path).retry(None)  # type: ignore[arg-type]
 
 

@@ -163,12 +163,12 @@ def lists_of(args: Namespace) -> dict[str, dict[str, object]]:
     }
 
 
-def command_from_args(args: Namespace) -> RunCommand:
+def command_from_args(args: Namespace, example: str = "pinfold run -c 'make test'") -> RunCommand:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if bool(words) == (args.shell_line is not None):
         raise PolicyError(
             "give either a program and its arguments after --, or a shell line with -c",
-            help="for example: pinfold run -c 'make test'",
+            help=f"for example: {example}",
         )
     return request_from(args, args.shell_line or "", tuple(words) or None)
 

@@ -163,12 +163,14 @@ def _path(cwd: object) -> str:
 def require_given(given: Given) -> None:
     """Refuses what no program can be given, before anything is written down of a run."""
     if not isinstance(given.stdin, bytes | int | None):
-        raise RequestError(f"stdin is bytes or a descriptor, not {type(given.stdin).__name__}")
+        raise RequestError(f"stdin must be bytes or a descriptor, got {type(given.stdin).__name__}")
     if given.terminal is not None and not _is_size(given.terminal):
-        raise RequestError(f"a terminal is its rows and columns, not {given.terminal!r}")
+        raise RequestError(f"a terminal must be (rows, columns), got {given.terminal!r}")
     for name, value in (given.environment or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise RequestError(f"the environment holds texts, not {name!r}: {value!r}")
+            raise RequestError(
+                f"names and values of the environment must be strings, got {name!r}: {value!r}"
+            )
         if "\0" in name + value or "=" in name or not name:
             raise RequestError(f"no program can be given a variable {name!r} with this value")
 

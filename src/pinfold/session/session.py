@@ -337,7 +337,7 @@ class Session:
         """
         self._resources.require_open()
         if not isinstance(needed, PermissionNeeded):
-            raise TypeError(f"`result.needed` is run again, not {needed!r}")
+            raise TypeError(f"retry takes the `needed` of a result, got {needed!r}")
         return self._retrying().run(needed, answer)
 
     def prepare(self) -> None:

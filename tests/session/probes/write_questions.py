@@ -1260,7 +1260,7 @@ def without_notifications_there_is_no_pen_to_write_in() -> None:
             with opened(person) as session:
                 session.run("touch made")
         except pinfold.ConfinementError as error:
-            assert "a protected name that does not exist yet can be made" in str(error)
+            assert "commands can create protected names that do not exist yet" in str(error)
         else:
             raise AssertionError("it ran")
         with opened(person, {"sandbox": {"policy": "read-only"}}) as session:

@@ -179,7 +179,9 @@ class Start:
             feed = None if terminal else self._input()
             streams = {} if terminal else self._outputs()
         except OSError as error:
-            raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
+            raise ConfinementError(
+                f"the command's streams could not be opened: {error.strerror}; nothing was run"
+            ) from None
         tag, kind, value = self._tagged(environment, status)
         if kind != STARTED:
             return self._not_started(kind, value)

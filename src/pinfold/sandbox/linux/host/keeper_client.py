@@ -51,7 +51,9 @@ class KeeperClient:
         try:
             self.pid, self.process, control = begun or spawn_keeper.start_keeper()
         except OSError as error:
-            raise ConfinementError(f"the keeper could not be started: {error}; nothing was run") from None
+            raise ConfinementError(
+                f"the sandbox's keeper process could not be started: {error}; nothing was run"
+            ) from None
         self.control = _socket.socket(fileno=control)
 
     def require_own(self) -> None:

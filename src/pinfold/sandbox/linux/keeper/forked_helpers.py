@@ -155,7 +155,7 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> NewProcess:
     if isinstance(report, NotReady):
         raise BuildError(report.why)
     if not isinstance(report, Ready) or not pid:
-        raise BuildError("the sandbox builder sent a report that is not known")
+        raise BuildError("the sandbox builder sent an unknown report")
     channel.name_senders(ours, False)
     ours.settimeout(None)
     try:
