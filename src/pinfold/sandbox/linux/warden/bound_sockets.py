@@ -32,7 +32,7 @@ import os
 import re
 import resource
 import socket
-from _blake2 import blake2b  # hashlib loads OpenSSL, which takes as long as a tenth of a keeper's start
+from _blake2 import blake2b  # not hashlib: it loads OpenSSL, a tenth of a keeper's start
 from collections.abc import Callable
 
 from pinfold.kernel.sockets import bind, connect

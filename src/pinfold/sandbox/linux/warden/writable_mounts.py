@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, decode_proc_path, openat2
 from pinfold.sandbox.linux.init.session_root import OWN
 from pinfold.sandbox.linux.protocol.pen_registry import ANYWHERE, mark_of
 
@@ -115,7 +115,7 @@ def _points(proc: int) -> Iterator[tuple[str, str]]:
             _, _, device, root, point, options, *_, source, _ = line.split(b" ")
             if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
                 kept.append((device, root, point))
-                yield path_in_proc(point), path_in_proc(source)
+                yield decode_proc_path(point), decode_proc_path(source)
 
 
 def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
