@@ -45,7 +45,7 @@ from pinfold.sandbox.linux.protocol.keeper import BuilderReport, NameRules, NotR
 from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.warden import mount_guard
 from pinfold.sandbox.linux.warden.config import WardenConfig
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 NEW = (
     namespaces.CLONE_NEWUSER
