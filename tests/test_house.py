@@ -284,13 +284,19 @@ def described(path: Path) -> set[str]:
     return {name for text in texts for name in re.findall(r"`(?:pinfold\.)?([a-z_]\w*(?:\.\w+)+)`", text)}
 
 
+@functools.cache
+def endings_and_packages() -> tuple[dict[str, str], set[str]]:
+    """Every way to name a module by the end of its dotted name, and the names that a dotted name has."""
+    parts = [each.relative_to(SOURCE).with_suffix("").parts for each in MODULES]
+    endings = {".".join(each[at:]): "/".join(each) for each in parts for at in range(len(each))}
+    endings |= {name.removesuffix(".__init__"): path for name, path in endings.items()}
+    return endings, {folder for each in parts for folder in each}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_modules_that_docstrings_name_are_there(path: Path) -> None:
     known = {key.name for key in TABLE} | OTHERS_NAMES
-    parts = [each.relative_to(SOURCE).with_suffix("").parts for each in MODULES]
-    endings = {".".join(each[at:]): "/".join(each) for each in parts for at in range(len(each))}
-    packages = {folder for each in parts for folder in each}
-    endings |= {name.removesuffix(".__init__"): path for name, path in endings.items()}
+    endings, packages = endings_and_packages()
     for name in described(path) - known - endings.keys():
         home, _, member = name.rpartition(".")
         if name.partition(".")[0] in packages:

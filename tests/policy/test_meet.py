@@ -7,7 +7,7 @@ from msgspec.structs import fields
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore
 from pinfold.policy.meet import RULES, meet
-from pinfold.policy.paths import contains
+from pinfold.policy.paths import common, contains, is_covered, normalised, outermost
 from tests.policy.policies import PATHS, canonical, is_within, policies
 
 PROBES = (*PATHS, "/a/b/c/x", "/a/bcd", "/d/e/f")
@@ -55,3 +55,22 @@ def test_ignored_stays_ignored(a: SandboxPolicy, b: SandboxPolicy, file: str) ->
     both = Ignore(meet(a, b).ignore_mapping)
     if any(Ignore(side.ignore_mapping).is_ignored(file) for side in (a, b)):
         assert both.is_ignored(file)
+
+
+SPELLED = st.lists(st.text("/a.*~", max_size=8), max_size=6)
+
+
+@given(SPELLED, SPELLED)
+def test_lists_of_paths_are_compared_as_each_pair_is(first: list[str], second: list[str]) -> None:
+    named = {normalised(path) for path in first} - {""}
+    assert outermost(first) == tuple(sorted(path for path in named if not is_covered(path, named - {path})))
+    ours, theirs = outermost(first), outermost(second)
+    both = {path for path in ours if is_covered(path, theirs)}
+    both |= {path for path in theirs if is_covered(path, ours)}
+    assert common(first, second) == outermost(both)
+
+
+def test_thousands_of_paths_take_no_time() -> None:
+    """If each were compared with all others, this would take minutes."""
+    many = [f"/a/{number:05}" for number in range(20_000)]
+    assert outermost(many) == common(many, many) == tuple(many)

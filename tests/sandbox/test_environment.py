@@ -30,6 +30,35 @@ def test_secrets_loaders_and_agents_go(name: str) -> None:
     assert not is_kept(name, NONE)
 
 
+@pytest.mark.parametrize("name", ["PAGER", "GH_PAGER", "EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"])
+def test_programs_that_wait_for_nobody_stay(name: str) -> None:
+    def seen(value: str, rules: EnvironmentRules = NONE) -> str | None:
+        return scrub({name: value}, rules, network=False, temporary=None).get(name)
+
+    assert all(seen(value) == value for value in ("cat", "true", ":", "", "/bin/cat", "/usr/bin/true"))
+    for other in ("less", "rm x", "cat x", "true; rm x", "./cat", "vi"):
+        assert seen(other) is None
+    assert seen("cat", EnvironmentRules(drop=(name.lower(),))) is None
+
+
+def test_programs_in_gits_configuration_stay_as_variables() -> None:
+    given = {
+        "GIT_CONFIG_COUNT": "4",
+        "GIT_CONFIG_KEY_0": "core.Editor",
+        "GIT_CONFIG_VALUE_0": "",
+        "GIT_CONFIG_KEY_1": "core.pager",
+        "GIT_CONFIG_VALUE_1": "rm x",
+        "GIT_CONFIG_KEY_2": "sequence.editor",
+        "GIT_CONFIG_VALUE_2": ":",
+        "GIT_CONFIG_KEY_3": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_3": "true",
+    }
+    seen = scrub(given, NONE, network=False, temporary=None)
+    named = {name: value for name, value in seen.items() if name.startswith("GIT_")}
+    assert named == {"GIT_EDITOR": "", "GIT_SEQUENCE_EDITOR": ":", "GIT_OPTIONAL_LOCKS": "0"}
+    assert scrub({**given, "GIT_EDITOR": "true"}, NONE, network=False, temporary=None)["GIT_EDITOR"] == "true"
+
+
 def test_drop_is_stronger_than_keep() -> None:
     rules = EnvironmentRules(keep=("MY_*",), drop=("MY_SECRET", "path"))
     assert is_kept("MY_TOKEN", rules)

@@ -31,17 +31,17 @@ def test_resume_never_widens(
     cap: SettingsLayer, flags: SettingsLayer, user: SettingsLayer, cap_now: SettingsLayer, now: SettingsLayer
 ) -> None:
     """Each key is no wider than the session had it, and no wider than it is without the session."""
-    before = build([cap, flags, user, default_layer()], shape)
-    today = build([cap_now, now, default_layer()], shape)
-    kept = json.loads(json.dumps(held_of(before)))
+    built = build([cap, flags, user, default_layer()], shape)
+    before, today = effective(built), effective(build([cap_now, now, default_layer()], shape))
+    kept = json.loads(json.dumps(held_of(built)))
     resumed = effective(build([cap_now, now, default_layer()], shape, held=kept))
     for key in TABLE:
         if key.name not in LEFT_OUT:
-            assert is_no_wider(key, resumed[key.name], effective(before)[key.name]), key.name
-            assert is_no_wider(key, resumed[key.name], effective(today)[key.name]), key.name
-    again = build([cap, flags, user, default_layer()], shape, held=kept)
+            assert is_no_wider(key, resumed[key.name], before[key.name]), key.name
+            assert is_no_wider(key, resumed[key.name], today[key.name]), key.name
+    again = effective(build([cap, flags, user, default_layer()], shape, held=kept))
     for key in TABLE:
-        mine, theirs = effective(again)[key.name], effective(before)[key.name]
+        mine, theirs = again[key.name], before[key.name]
         same = mine == theirs if key.is_scalar else {*frozen(mine)} == {*frozen(theirs)}
         assert same or key.name in LEFT_OUT, f"{key.name}: what has not changed is restored"
 

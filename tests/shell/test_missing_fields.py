@@ -3,7 +3,7 @@
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy
 
 import pytest
 
@@ -74,8 +74,10 @@ def kind(path: Path, node: Node) -> str:
 
 
 def without(tree: Node, path: Path, field: str) -> Node:
-    whole = node = deepcopy(tree)
+    """A tree of its own only down to the field: the rest is the other's too."""
+    whole = node = copy(tree)
     for step in path:
+        node[step] = copy(node[step])  # type: ignore[index]
         node = node[step]  # type: ignore[index]
     del node[field]
     return whole

@@ -63,6 +63,10 @@ def configured(*pairs: tuple[str, str]) -> dict[str, str]:
         ({"GIT_CONFIG_GLOBAL": "HERE/shared.gitconfig"}, True),
         ({"GIT_CONFIG_SYSTEM": "HERE/shared.gitconfig"}, True),
         ({"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/etc/gitconfig"}, False),
+        ({"XDG_CONFIG_HOME": "HERE/.config"}, True),
+        ({"HOME": "HERE"}, True),
+        ({"HOME": ".", "XDG_CONFIG_HOME": ""}, True),
+        ({"XDG_CONFIG_HOME": "/etc"}, False),
         ({"GIT_CONFIG_COUNT": "x"}, True),
         ({"GIT_CONFIG_COUNT": "99999999999"}, True),
         (configured(("credential.helper", ""), ("safe.directory", "*")), False),
@@ -75,6 +79,14 @@ def test_a_variable_of_the_request(environ: dict[str, str], runs: bool, tmp_path
     git(top, "init", "-q")
     given = {name: value.replace("HERE", str(top)) for name, value in environ.items()}
     assert bool(git_helpers(str(top), {"HOME": str(tmp_path / "home"), **given})) is runs
+
+
+def test_a_project_at_home_leaves_the_users_own_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert not git_helpers(str(tmp_path), {"HOME": str(tmp_path), "XDG_CONFIG_HOME": f"{tmp_path}/.config"})
 
 
 def test_a_hook_that_runs_on_status(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ is the safe answer for both kinds of list: an intersection of grants drops the e
 keeps it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pinfold.model.errors import PolicyError
 
@@ -55,22 +55,35 @@ def is_covered(path: str, by: Iterable[str]) -> bool:
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     """The normalised paths, sorted, without those that lie below another of them."""
-    named = sorted({normalised(path) for path in paths} - {""})
-    kept: list[str] = []
-    for path in named:
+    kept: dict[str, None] = {}
+    for path in sorted({normalised(path) for path in paths} - {""}):
         # A container is a prefix, and sorts first.
-        if not is_covered(path, kept):
-            kept.append(path)
+        if not _is_among(path, kept):
+            kept[path] = None
     return tuple(kept)
 
 
 def common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     """What both cover: of each pair, the path that lies below the other."""
-    ours, theirs = outermost(first), outermost(second)
+    ours, theirs = dict.fromkeys(outermost(first)), dict.fromkeys(outermost(second))
     return outermost(
-        [path for path in ours if is_covered(path, theirs)]
-        + [path for path in theirs if is_covered(path, ours)]
+        [path for path in ours if _is_among(path, theirs)]
+        + [path for path in theirs if _is_among(path, ours)]
     )
+
+
+def _is_among(path: str, listed: Collection[str]) -> bool:
+    """`is_covered` of normalised paths: it takes no longer if there are thousands."""
+    if path in listed:
+        return True
+    while path != "/":
+        above, slash, last = path.rpartition("/")
+        if not slash or last == "..":
+            return False
+        path = above or "/"
+        if path in listed:
+            return True
+    return False
 
 
 def require_text(text: object, what: str) -> str:

@@ -89,8 +89,8 @@ class Found(Struct, frozen=True):
     """Links in the roots that something hidden or protected is found by: they have to stay as they are."""
     home: str = ""
     """Whose owner's files root's commands may read, as they may read no other that only root may."""
-    agent: str = ""
-    """The socket that the user's environment says an ssh agent has."""
+    agents: tuple[str, ...] = ()
+    """The sockets that the user's environment says ssh agents have."""
     closed: tuple[str, ...] = ()
     """Directories that could not be looked into: hidden in new pens. Those that run have hidden what is in
     them, and what they close they may open again."""

@@ -5,6 +5,9 @@ program itself, what leads to the machine's own agents and buses, and its proxie
 and whose addresses often have a password. What has such a password in its value is taken as well, such as
 `MAVEN_OPTS`. Names are compared without regard to case. `keep` and `drop` are
 the policy's, and may have `*`; `drop` is stronger.
+
+Agents name pagers and editors that wait for nobody (`GIT_EDITOR=true`, or git's configuration in variables):
+such values stay.
 """
 
 import re
@@ -43,6 +46,17 @@ AGENTS = (
     "listen_*", "notify_socket", "journal_stream", "invocation_id", "ipc_*", "pinfold_*", "tmpdir",
     "temp", "tmp",
 )  # fmt: skip
+CALLED = frozenset(
+    ("pager", "manpager", "git_pager", "gh_pager", "systemd_pager", "editor", "visual", "git_editor",
+     "git_sequence_editor")
+)  # fmt: skip
+"""Variables that name a program to show or to edit a text."""
+QUIET = frozenset(
+    ("", ":", "true", "/bin/true", "/usr/bin/true", "cat", "/bin/cat", "/usr/bin/cat")
+)  # fmt: skip
+"""Their values that are kept: such a program waits for nobody, and changes nothing."""
+GIT_KEYS = {"core.pager": "GIT_PAGER", "core.editor": "GIT_EDITOR", "sequence.editor": "GIT_SEQUENCE_EDITOR"}
+"""Keys of git's that name such a program, and the variables that do."""
 READ_BY_SHELLS = frozenset(("CDPATH", "GLOBIGNORE", "BASHOPTS", "SHELLOPTS"))
 """By these a shell reads a line otherwise than it was judged: with `CDPATH`, `cd x` leads elsewhere."""
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -93,7 +107,10 @@ def scrub(
 
     `is_closed`: the machine's tree shows root's own files as another's (`closed`).
     """
-    kept = {name: value for name, value in environment.items() if is_kept(name, rules)}
+    given = {**_called_by_git(environment), **environment}
+    kept = {
+        name: value for name, value in given.items() if is_kept(name, rules) or is_quiet(name, value, rules)
+    }
     for password in _proxy_passwords(environment):
         kept = {
             name: value for name, value in kept.items() if password not in value or _matches(name, rules.keep)
@@ -125,6 +142,14 @@ def scrub(
         kept.update(PROXIES)
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
     return kept
+
+
+def _called_by_git(environment: Mapping[str, str]) -> dict[str, str]:
+    """As variables: the programs that wait for nobody and that git's configuration in variables names."""
+    start = "GIT_CONFIG_KEY_"
+    numbers = {key.lower(): name[len(start) :] for name, key in environment.items() if name.startswith(start)}
+    values = {name: environment.get(f"GIT_CONFIG_VALUE_{numbers.get(key)}") for key, name in GIT_KEYS.items()}
+    return {name: value for name, value in values.items() if value in QUIET}
 
 
 def _proxy_passwords(environment: Mapping[str, str]) -> set[str]:
@@ -166,6 +191,11 @@ def is_kept(name: str, rules: EnvironmentRules) -> bool:
     if _matches(name, rules.drop) or not name or "=" in name or name in READ_BY_SHELLS:
         return False
     return _matches(name, rules.keep) or _matches(name, NOT_SECRET) or not _matches(name, TAKEN)
+
+
+def is_quiet(name: str, value: str, rules: EnvironmentRules) -> bool:
+    """Whether a variable makes programs show a text at once, or take it as it is."""
+    return value in QUIET and name.lower() in CALLED and not _matches(name, rules.drop)
 
 
 @lru_cache(maxsize=4096)

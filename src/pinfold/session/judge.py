@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pinfold import shell
 from pinfold.isolated import isolated_environment, shadowed_program
+from pinfold.model.agent_variables import naming
 from pinfold.model.context import Context
 from pinfold.model.deadline import Deadline, DeadlinePassed
 from pinfold.model.decision import Decision, Verdict, Widening
@@ -77,8 +78,10 @@ class Judge:
         """`held` is what a resumed session had: settings are no wider."""
         self.cwd = cwd
         self.talk = talk
-        self._user, self._environ, self._made = settings, environ, made
-        self._path = environ.get("PATH") or os.defpath
+        self._user, self._made = settings, made
+        self.named_by: tuple[Mapping[str, str], ...] = ()
+        """The variables that name what is obeyed outside, as they are and as they were."""
+        self.adopt(environ)
         self.source = self._source_of(roots, overrides, held)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
@@ -108,6 +111,8 @@ class Judge:
     def adopt(self, environ: Mapping[str, str]) -> None:
         """Has these variables, in place of those it was made with, from the next `turn_to` on."""
         self._environ, self._path = environ, environ.get("PATH") or os.defpath
+        if (found := naming(environ)) not in self.named_by:
+            self.named_by = (*self.named_by, found)
 
     def at(self, cwd: str) -> "Judge":
         """Judges by the same, for requests that start in this directory."""

@@ -95,20 +95,20 @@ class Fences:
     def __init__(
         self,
         judge: Judge,
-        agent: str,
         make_outside: Callable[[], Outside],
         elevation: Elevation,
         scratch: str,
     ) -> None:
-        """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the gateway of
-        a sandbox, which ends with it. `scratch` is as in `Backend.open_session`."""
+        """`make_outside` makes the gateway of a sandbox, which ends with it. `scratch` is as in
+        `Backend.open_session`."""
         self._judge = judge
         self._roots = judge.roots
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation, self._scratch = elevation, scratch
-        env_files = self._env_files
-        self._surveyor = WorkspaceScanner(judge.roots, judge.home, agent=agent, env_files=env_files)
+        self._surveyor = WorkspaceScanner(
+            judge.roots, judge.home, environs=lambda: judge.named_by, env_files=self._env_files
+        )
         self._lookout = WorkspaceWatcher(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
         self._pens: SandboxSession | None = None
@@ -437,9 +437,8 @@ class Resources:
                 from pinfold.network.host.gateway import Gateway
 
                 self.elevation = self.elevation or Elevations(self)
-                agent = self.environ.get("SSH_AUTH_SOCK", "")
                 make_outside = partial(Gateway, self)
-                self._fences = Fences(self.judge, agent, make_outside, self.elevation, self._scratch)
+                self._fences = Fences(self.judge, make_outside, self.elevation, self._scratch)
                 self.made.catch_up = self._fences.catch_up
             return self._fences
 

@@ -141,12 +141,12 @@ class GitPlaces:
 
 
 def _own_files(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The system's and the user's."""
-    further = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    system = environ.get("GIT_CONFIG_SYSTEM")
-    users = environ.get("GIT_CONFIG_GLOBAL")
-    usual = (os.path.join(further, "git", "config"), os.path.join(home, ".gitconfig"))
-    return (*((system,) if system else SYSTEM), *((users,) if users else usual))
+    """The system's and the user's. A variable may be set in one process only, or by a file of the project: so
+    those that it takes the place of count, too."""
+    further = (os.path.join(home, ".config"), environ.get("XDG_CONFIG_HOME", ""))
+    usual = (*(os.path.join(each, "git", "config") for each in further if each), f"{home}/.gitconfig")
+    named = (environ.get(name, "") for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"))
+    return tuple(dict.fromkeys((*SYSTEM, *usual, *filter(None, named))))
 
 
 def _read(file: str) -> Settings:

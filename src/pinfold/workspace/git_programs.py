@@ -99,8 +99,15 @@ LEADING = (
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"),
     *("GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"),
 )
-NAMING = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
-"""Variables that name a file of git's configuration."""
+NAMING = {
+    "GIT_CONFIG_GLOBAL": "",
+    "GIT_CONFIG_SYSTEM": "",
+    "XDG_CONFIG_HOME": "/git/config",
+    "HOME": "/.gitconfig",
+}
+"""Variables that name a file of git's configuration, and what comes behind their value."""
+OF_USER = ("/.config/git/config", "/.gitconfig")
+"""The user's own configuration. In a project, commands cannot write it (`policy/data/protected.toml`)."""
 MOST_CONFIGURED = 1_000
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
@@ -128,7 +135,7 @@ def git_helpers(directory: str, environ: Mapping[str, str] = os.environ) -> tupl
     if any(is_covered(real_path(each), (scratch,)) for each in places):
         doubts.append(UNPROTECTED)
     writable = (scratch, *map(real_path, places))
-    doubts += (f"the variable {name}" for name in NAMING if _leads_into(environ.get(name, ""), writable))
+    doubts += (f"the variable {name}" for name in _naming(environ, scratch, writable))
     if len(known) == MOST_REPOSITORIES:
         doubts.append(f"repositories beyond the first {MOST_REPOSITORIES:,}, which were not read")
     doubts += (f"the variable {name}" for name in LEADING if name in environ)
@@ -145,6 +152,15 @@ def _of_user(found: Iterable[Repository], environ: Mapping[str, str]) -> Iterato
     places = GitPlaces(home_of(environ), environ)
     for repository in found:
         yield from places.of_user_in(repository.top)
+
+
+def _naming(environ: Mapping[str, str], scratch: str, writable: tuple[str, ...]) -> Iterator[str]:
+    """Variables that name a file which commands may write, or which comes with a project."""
+    users = [home_of(os.environ) + each for each in OF_USER]
+    for name, behind in NAMING.items():
+        path = environ.get(name, "") and environ[name] + behind
+        if _leads_into(path, (scratch,) if path in users else writable):
+            yield name
 
 
 def _leads_into(path: str, places: tuple[str, ...]) -> bool:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pinfold.model.agent_variables import SSH_AGENT, naming
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule
@@ -126,18 +127,18 @@ class WorkspaceScanner:
         roots: Iterable[str],
         home: str,
         stood: tuple[Mount, ...] = (),
-        agent: str = "",
+        environs: Callable[[], tuple[Mapping[str, str], ...]] = tuple,
         env_files: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`agent` is the ssh agent's socket by the user's environment. `env_files` returns the `.env` files
-        that are hidden by now from commands without a grant for them."""
+        """`environs` returns the variables that the user's processes have, besides our own. `env_files`
+        returns the `.env` files that are hidden by now from commands without a grant for them."""
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
-        self.agent = agent
+        self.environs = environs
         self.env_files = env_files
         self.walks: dict[_Rules, TreeWalk] = {}
-        self.git_places = GitPlaces(home, os.environ)
-        self.startup_files = StartupFiles(home, os.environ)
+        self.obeyed: dict[tuple[tuple[str, str], ...], tuple[StartupFiles, GitPlaces]] = {}
+        """What is obeyed outside, by the variables that name some of it."""
         self.git_rules: tuple[NameRule, ...] = ()
         """What git's configuration, and links from the home, said at the last look."""
         self.stood = stood
@@ -150,7 +151,7 @@ class WorkspaceScanner:
 
     def turned_to(self, roots: Iterable[str]) -> "WorkspaceScanner":
         """One for other roots of the same session."""
-        return WorkspaceScanner(roots, self.home, self.stood, self.agent, self.env_files)
+        return WorkspaceScanner(roots, self.home, self.stood, self.environs, self.env_files)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
@@ -217,7 +218,7 @@ class WorkspaceScanner:
             links=tuple(sorted(links)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             home=self.home,
-            agent=self.agent,
+            agents=tuple(each[SSH_AGENT] for each in self._variables() if SSH_AGENT in each),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 
@@ -233,9 +234,21 @@ class WorkspaceScanner:
         for path, each in looked.items():
             if each.gits or each.is_bare:
                 trees.append(path)
-        found = chain(map(find_repository, trees), *map(repositories_around, tops))
-        places = {**self.startup_files.of(tops), **self.git_places.of(filter(None, found), tops)}
+        found = [*filter(None, chain(map(find_repository, trees), *map(repositories_around, tops)))]
+        places: dict[str, str] = {}
+        for variables in self._variables():
+            key = tuple(sorted(variables.items()))
+            if key not in self.obeyed:
+                self.obeyed[key] = StartupFiles(self.home, variables), GitPlaces(self.home, variables)
+            startup, git = self.obeyed[key]
+            places |= {**startup.of(tops), **git.of(found, tops)}
         return (NameRule(place, why) for place, why in sorted(places.items()))
+
+    def _variables(self) -> Iterator[Mapping[str, str]]:
+        """Those that name something obeyed outside: our own, and those of the processes that commands came
+        from."""
+        yield naming(os.environ)
+        yield from self.environs()
 
     def _walk(
         self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: HiddenTree

@@ -14,18 +14,12 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from pinfold.model.agent_variables import OBEYED
 from pinfold.model.protected_names import GIT
 from pinfold.model.symlinks import links_and_target
 from pinfold.policy.paths import is_covered
 from pinfold.policy.shipped_protected import NameReach, ProtectedName, protected_names
 
-VARIABLES = (
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "GIT_CONFIG_GLOBAL"),
-    *("GIT_CONFIG_SYSTEM", "GIT_TEMPLATE_DIR", "BASH_ENV", "ENV", "ZDOTDIR", "INPUTRC", "XDG_CONFIG_HOME"),
-    *("PYTHONSTARTUP", "RIPGREP_CONFIG_PATH", "STARSHIP_CONFIG", "NPM_CONFIG_USERCONFIG", "PIP_CONFIG_FILE"),
-    *("npm_config_userconfig", "DIRENV_CONFIG", "MISE_CONFIG_DIR", "DOCKER_CONFIG", "KUBECONFIG", "HGRCPATH"),
-)
-"""Each names a file, or a directory, of configuration by which programs run others."""
 OF_PATH = (".local/bin", ".cargo/bin")
 MOST_ENTRIES = 2_000
 DEEPEST = 2
@@ -50,7 +44,7 @@ class StartupFiles:
 
     def _found(self) -> Iterator[tuple[str, str]]:
         """Paths that programs obey and that lead over a link, or that a variable names."""
-        for variable in VARIABLES:
+        for variable in OBEYED:
             path = self._environ.get(variable, "")
             if os.path.isabs(path):
                 yield path, f"the variable {variable} names it"

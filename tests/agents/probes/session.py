@@ -26,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pinfold.kernel import mounts
 from tests.agents.index_stub import Index
 from tests.agents.model_stub import Call, Model, Step
 from tests.agents.probes.turns import PROGRAMS, TOOLS, environ, installed, settings, started_by
@@ -128,6 +129,8 @@ def script(agent: str, index: str) -> list[Turn]:
         Turn("git status", [sh("git status --short app.py new.txt")], "app.py"),
         Turn("git commit", [sh(commit)], "commit=0", wants="git"),
         Turn("git log", [sh("git log --format=%s")], "second"),
+        Turn("no pager waits", [sh(f"git log --format=%s{'%n' * 60}end")], "end"),
+        Turn("nor an editor", [sh("git commit --allow-empty 2>/dev/null; echo commit=$?")], "commit=1"),
         Turn("long output", [sh("seq 1 30000")], "1", varies=True),
         # A line of the middle: the model was told the beginning and the end.
         Turn("read it again", [sh("seq 1 30000 | grep -x 15000" if agent == "codex" else kept)], "15000"),
@@ -338,6 +341,9 @@ if __name__ == "__main__":
     Path("machine").mkdir()
     os.chdir("machine")
     Machine()
+    Path("tmp").mkdir()
+    Path("tmp").chmod(0o1777)
+    mounts.bind(os.path.realpath("tmp"), "/tmp")  # what a bare agent's commands leave there is nobody else's
     os.chdir("../work")
     name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
     globals()[name](chosen)

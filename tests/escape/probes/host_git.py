@@ -258,6 +258,23 @@ def a_part_of_a_tree_has_the_rules_of_the_whole() -> None:
     assert os.path.isdir("whole/part/.git")
 
 
+def what_variables_of_any_process_name_is_protected() -> None:
+    """A service may have other variables than who runs a command in it, and one shell than another."""
+    here = os.getcwd()
+    named = {"GIT_CONFIG_GLOBAL": f"{here}/mine", "BASH_ENV": f"{here}/start"}
+    home = f"{os.environ['HOME']}/.gitconfig"
+    os.symlink(f"{here}/usual", home)  # what the variable takes the place of, in other processes not
+    assert not named.keys() & os.environ.keys()
+    first = {**os.environ}
+    for given, adopted in (({**first, **named}, None), (first, {**first, **named}), (first | named, first)):
+        with pinfold.Session([here], settings={}, environ=given) as session:
+            if adopted is not None:
+                session.adopt(adopted)
+            for name in ("mine", "start", "usual"):
+                assert session.run(f"echo > {name}").exit_code, (name, given is first)
+    os.unlink(home)
+
+
 PROBES = probes_of(globals(), "content", "git", "is_refused", "repository", "runs_nothing")
 
 if __name__ == "__main__":

@@ -191,6 +191,51 @@ def a_second_agent_only_lists_and_signs(_: Machine) -> None:
     assert "ssh-agent remove all keys" in [each.operation for each in result.violations], result.violations
 
 
+SERVER = """
+import socket, sys
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+print(flush=True)
+while True:
+    client, _ = listening.accept()
+    if client.recv(5): client.sendall(b"heard")
+    client.close()
+"""
+
+
+def an_agent_that_a_variable_names_later_only_lists_and_signs(_: Machine) -> None:
+    """The service's sessions get the variables of each command's shell. These servers look like any other."""
+    removes_all = "\\0\\0\\0\\1\\023"
+    code = f"""
+        import os, socket
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(os.environ["SSH_AUTH_SOCK"])
+        sock.sendall(b"{removes_all}")
+        print(sock.recv(16))
+    """
+    sockets = [str(HERE / name) for name in ("one", "two")]
+    servers = [
+        subprocess.Popen([sys.executable, "-c", SERVER, path], stdout=subprocess.PIPE) for path in sockets
+    ]
+    try:
+        for server in servers:
+            assert server.stdout and server.stdout.readline()
+        os.mkdir("work")
+        for granted in (["$SSH_AUTH_SOCK"], sockets):
+            given = [{**os.environ, "SSH_AUTH_SOCK": path} for path in sockets]
+            network = {"access": "none", "unix_sockets": granted}
+            with pinfold.Session(["work"], settings={"network": network}, environ=given[0]) as session:
+                for variables in (*given, given[0]):
+                    session.adopt(variables)
+                    result = session.run(python(code), environment=variables)
+                    assert result.stdout == "b'\\x00\\x00\\x00\\x01\\x05'\n", result
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+
+
 def sockets_by_path(_: Machine) -> None:
     """Streams that are granted; others are refused and told; datagrams even where they are granted."""
     code = """

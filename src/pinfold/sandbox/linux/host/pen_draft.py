@@ -138,8 +138,7 @@ def draft_pen(
     places = look(
         policy, roots, found.protected, hidden, found.writable, found.placed, found.links, shown.found
     )
-    named = (real_path(found.agent),) if found.agent else ()
-    agents = (*named, *agents_among(place.path for place in places.sockets))
+    agents = (*map(real_path, found.agents), *agents_among(place.path for place in places.sockets))
     places = replace(places, agents=agents, scratch=scratch)
     if machine.superuser:
         places = open_own(places, found.home)
