@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pinfold.session.command_questions import CommandQuestions
     from pinfold.session.execution import Need
     from pinfold.session.journal import Ledger
-    from pinfold.session.open_parts import Fences
+    from pinfold.session.open_parts import Sandboxes
     from pinfold.session.result import Result
     from pinfold.session.retry import Retries
 
@@ -279,9 +279,9 @@ class Session:
         return self._resources.desk
 
     @property
-    def fences(self) -> "Fences":
-        """What holds its commands."""
-        return self._resources.fences
+    def sandboxes(self) -> "Sandboxes":
+        """Where its commands run."""
+        return self._resources.sandboxes
 
     @property
     def ledger(self) -> "Ledger":
@@ -346,7 +346,7 @@ class Session:
         context = self._resources.now()
         decision = self._judge.decided(RunCommand("true"), context)
         if decision.sandboxed:
-            self.fences.fenced().plan(self._resources.widened(decision.policy, context))
+            self.sandboxes.sandboxed().plan(self._resources.widened(decision.policy, context))
 
     # The stages
 
@@ -356,7 +356,7 @@ class Session:
         decision = self._judge.decided(command, context)
         if decision.sandboxed and decision.verdict is not Verdict.DENY:
             try:
-                self.fences.fenced()
+                self.sandboxes.sandboxed()
             except SandboxUnavailable as error:
                 context = replace(context, sandbox_trouble=str(error))
                 decision = self._judge.decided(command, context)
@@ -376,7 +376,8 @@ class Session:
             self.counts["asked"] += 1
         if judged.context.sandbox_trouble:
             self.counts[f"unavailable: {judged.context.settings.sandbox.if_unavailable}"] += 1
-        self.counts["refused" if not is_allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
+        place = "sandboxed" if decision.sandboxed else "unsandboxed"
+        self.counts[place if is_allowed else "refused"] += 1
         return entry
 
     def _started(self, entry: int, judged: Judged, given: Given, is_again: bool = False) -> Execution:

@@ -74,7 +74,7 @@ def opened(person: Person, settings: dict[str, Any] | None = None) -> pinfold.Se
 def _plan_of(session: pinfold.Session) -> str:
     """How the pen of its next command is built."""
     context = session._resources.now()
-    return session.fences.fenced().plan(session._resources.widened(context.policy, context))
+    return session.sandboxes.sandboxed().plan(session._resources.widened(context.policy, context))
 
 
 def until(event: threading.Event) -> Callable[[str], None]:
@@ -765,7 +765,7 @@ UNTIL = "until test -e {}; do sleep 0.02; done"
 
 def callers(session: pinfold.Session) -> int:
     """How many calls wait."""
-    return len(session.fences.fenced().elevating.alive)  # type: ignore[attr-defined]
+    return len(session.sandboxes.sandboxed().elevating.alive)  # type: ignore[attr-defined]
 
 
 def a_caller_that_died_gets_nothing() -> None:
@@ -1104,7 +1104,7 @@ def run_again_once_and_fenced() -> None:
         )
         assert result.exit_code and read("tries") == "xxxx" and len(person.asked) == 3
         assert person.asked[-1].capability == "write" and result.needed is None
-        assert session.counts["unfenced"] == 0 and session.counts["fenced"] == 4
+        assert session.counts["unsandboxed"] == 0 and session.counts["sandboxed"] == 4
 
 
 def it_is_run_again_where_it_was_or_not_at_all() -> None:
@@ -1119,7 +1119,7 @@ def it_is_run_again_where_it_was_or_not_at_all() -> None:
     with opened(person) as session:
         result = session.run(python(MOVED, OUT), cwd="sub")
         assert result.exit_code and len(person.asked) == 1, result
-        assert os.path.isdir(f"{OUT}/d") and session.counts["fenced"] == 1
+        assert os.path.isdir(f"{OUT}/d") and session.counts["sandboxed"] == 1
 
 
 def nobody_is_asked_afterwards_where_settings_say_no() -> None:
@@ -1235,7 +1235,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         assert result.needed
         free = replace(result.needed.decision, sandboxed=False)
         again = session.retry(replace(result.needed, decision=free)).wait()
-        assert again.decision.sandboxed and session.counts["unfenced"] == 0, again
+        assert again.decision.sandboxed and session.counts["unsandboxed"] == 0, again
         os.unlink(f"{HOME}/no/new")
         assert os.listdir(f"{HOME}/no") == []
         asyncio.run(_retried_by_asyncio(f"echo 1 > {HOME}/no/new"))
@@ -1299,7 +1299,7 @@ def a_warden_that_dies_closes() -> None:
     with opened(person) as session:
         run = session.start(f"echo > {OUT}/new; echo $?")
         wait_until(lambda: bool(person.asked))
-        (warden,) = wardens_of(session.fences.fenced().keeper.pid)  # type: ignore[attr-defined]
+        (warden,) = wardens_of(session.sandboxes.sandboxed().keeper.pid)  # type: ignore[attr-defined]
         os.kill(warden, signal.SIGKILL)
         result = run.wait()
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result

@@ -1,8 +1,8 @@
-"""A call becomes an outcome: what pinfold says of it, as far as this agent can be told.
+"""Judges an agent's call, and puts the decision in terms that the agent's hooks have.
 
-What is allowed here, and what is merely not refused: a command that is allowed runs in a pen, so the
-agent's person need not see it. For everything else the agent's own rules go on: a "may be read" of ours
-opens nothing that the agent would have asked about, but for MCP tools that the user has listed.
+A hook says "allow" to a command, which runs in a pen, to file tools in what commands have as /tmp, and to MCP
+tools that the user has listed: then the agent asks its person nothing. To any other call that Pinfold allows,
+it says nothing, so that the agent's own rules decide.
 """
 
 import os
