@@ -297,7 +297,7 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
     [
         (3, {}, "a shell line, a list of words or a Request, got int"),
         (["ls", 3], {}, "the words of a command must be strings, got int"),
-        ([], {}, "a command has at least one word"),
+        ([], {}, "the list of words is empty: give a program"),
         (["ls", Path()], {}, "the words of a command must be strings, got PosixPath"),
         (b"ls", {}, "a shell line, a list of words or a Request, got bytes"),
         (pinfold.RunCommand(["ls", "x"]), {}, "malformed: Expected `str`, got `array` - at `$.command`"),  # type: ignore[arg-type]
@@ -326,7 +326,7 @@ def test_what_cannot_be_given_to_a_command_is_told(
 
 @pytest.mark.parametrize("nothing", [[], pinfold.RunCommand("ls", argv=())])
 def test_no_words_are_no_command_to_check_either(tmp_path: Path, nothing: Any) -> None:
-    with pytest.raises(pinfold.RequestError, match="a command has at least one word"):
+    with pytest.raises(pinfold.RequestError, match="the list of words is empty: give a program"):
         session(tmp_path).check(nothing)
 
 

@@ -131,7 +131,7 @@ def with_variables(
 
 def _line(words: Sequence[str]) -> str:
     if not words:
-        raise RequestError("a command has at least one word")
+        raise RequestError("the list of words is empty: give a program")
     return " ".join([quoted(word) for word in words])
 
 

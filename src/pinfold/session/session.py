@@ -86,7 +86,7 @@ class Session:
         scratch: str = "",
     ) -> None:
         if isinstance(projects, str | os.PathLike):
-            raise TypeError("projects is a list of directories, not one of them")
+            raise TypeError("`projects` must be a list of directories, got a single one")
         require_approvers(approvers := tuple(approvers))
         self.environ = os.environ if environ is None else environ
         self.id = resume or os.urandom(8).hex()

@@ -141,7 +141,7 @@ def receive_terminal(channel: "socket.socket") -> int:
 
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
-        raise ConfinementError("the sandbox gave no terminal")
+        raise ConfinementError("the sandbox could not open a terminal for the command")
     (master,) = descriptors
     os.set_inheritable(master, False)
     try:
