@@ -60,9 +60,9 @@ class WardenConfig:
     @property
     def descriptors(self) -> set[int]:
         """The descriptors that a warden must keep open."""
-        ways = (self.host, self.gate) if self.gate else (self.host,)
+        connections = (self.host, self.gate) if self.gate else (self.host,)
         ours = (self.proc, self.bound, self.lock_directory, self.queue, *self.roots.values())
-        return {*ours, *(way.fileno() for way in ways), *self.peers.descriptors}
+        return {*ours, *(connection.fileno() for connection in connections), *self.peers.descriptors}
 
     @property
     def granted(self) -> tuple[LandlockRule, ...]:
