@@ -23,7 +23,7 @@ from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.model.symlinks import project_directory
 from pinfold.session.execution import Execution, Explanations
-from pinfold.session.judge import Judge, Talk, start_of
+from pinfold.session.judge import AgentTurn, Judge, start_of
 from pinfold.session.open_parts import Resources, fingerprint_of
 from pinfold.session.request import (
     Given,
@@ -115,9 +115,9 @@ class Session:
         self._retries: Retries | None = None
         roots = roots or (find_project(self.cwd, self.environ),)
         _guard_imports(roots)
-        talk = Talk(conversation, generation, model)
+        turn = AgentTurn(conversation, generation, model)
         self._judge = Judge(
-            roots, self.cwd, self._user, self._overrides, self.environ, talk, self._held, made
+            roots, self.cwd, self._user, self._overrides, self.environ, turn, self._held, made
         )
         self._resources = Resources(
             self.id,
@@ -179,8 +179,8 @@ class Session:
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
-        talk, held = self._judge.talk, self._held
-        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, talk, held)
+        turn, held = self._judge.turn, self._held
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, turn, held)
 
     @property
     def settings_file(self) -> str:

@@ -241,11 +241,11 @@ def a_bypass_runs_outside_only_when_approved() -> None:
 def a_requested_path_is_writable_once_approved() -> None:
     home = os.environ["HOME"]
     os.mkdir(f"{home}/wanted")
-    wish = pinfold.SandboxPolicy(additional_readwrite_paths=(f"{home}/wanted",))
+    wanted = pinfold.SandboxPolicy(additional_readwrite_paths=(f"{home}/wanted",))
     with opened(approvers=[Says(pinfold.Answer.ONCE)]) as session:
-        assert session.run(pinfold.RunCommand(f"echo > {home}/wanted/x", policy=wish)).exit_code == 0
+        assert session.run(pinfold.RunCommand(f"echo > {home}/wanted/x", policy=wanted)).exit_code == 0
         assert session.run(f"echo > {home}/wanted/y").exit_code
-        assert session.run(pinfold.RunCommand(f"echo > {home}/z", policy=wish)).exit_code
+        assert session.run(pinfold.RunCommand(f"echo > {home}/z", policy=wanted)).exit_code
 
 
 def every_run_is_journaled_first() -> None:

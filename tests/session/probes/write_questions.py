@@ -1072,7 +1072,7 @@ def what_cannot_wait_is_granted_afterwards_and_run_once_more() -> None:
         assert session.run(f"mkdir {OUT}/other && rmdir {OUT}/other").exit_code == 0
     kinds = [question.capability for question in person.asked]
     assert kinds == ["widen", "widen", "widen", "write", "write"], kinds
-    assert [wish.value for wish in person.asked[1].decision.widening] == [f"{OUT}/file"]
+    assert [widening.value for widening in person.asked[1].decision.widening] == [f"{OUT}/file"]
     assert "the sandbox denied `rename" in person.asked[0].decision.reasons[0].message
     rows = [entry.kind for entry in journal() if entry.kind in ("run", "end")]
     assert rows[:4] == ["run", "end", "run", "end"], rows
@@ -1214,7 +1214,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         result = session.run(f"echo x >> tries; echo 1 > {OUT}/new")
         assert result.exit_code and result.needed, result
         assert result.needed.capability == "widen"
-        assert [wish.value for wish in result.needed.decision.widening] == [OUT]
+        assert [widening.value for widening in result.needed.decision.widening] == [OUT]
         plain = result_as_plain(result)["needed"]
         assert plain["capability"] == "widen" and plain["requestId"] == result.needed.request_id
         again = session.retry(result.needed).wait()
@@ -1347,8 +1347,8 @@ def a_bypass_is_offered_what_would_have_been_enough() -> None:
         result = session.run(pinfold.RunCommand(line, disable_sandbox=True))
         assert result.exit_code == 0 and result.decision.sandboxed, result
         assert [question.capability for question in person.asked] == ["write", "widen"]
-        (wish,) = person.asked[1].decision.widening
-        assert (wish.field, wish.value) == ("additional_readwrite_paths", OUT)
+        (widening,) = person.asked[1].decision.widening
+        assert (widening.field, widening.value) == ("additional_readwrite_paths", OUT)
         # Where nothing is known of it, or nothing would be enough, there is only the one question.
         session.run(pinfold.RunCommand("true", disable_sandbox=True))
         assert session.run("mkdir .pinfold").exit_code

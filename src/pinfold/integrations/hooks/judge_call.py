@@ -23,7 +23,7 @@ from pinfold.model.request import CallTool, ReadFile, Request, RunCommand, Write
 from pinfold.model.settings import TmpAccess
 from pinfold.model.symlinks import real_path
 from pinfold.policy.paths import is_covered
-from pinfold.session.judge import Judge, Talk, start_of
+from pinfold.session.judge import AgentTurn, Judge, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
 
@@ -101,7 +101,7 @@ def _led_to_scratch(
 
     if not names_tmp(call):
         return None
-    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation, call.generation, call.model))
+    judge = Judge(roots, cwd, None, {}, environ, AgentTurn(call.conversation, call.generation, call.model))
     try:
         led = led_to_scratch(call, judge, environ)
     finally:
@@ -170,7 +170,9 @@ def _outcomes(
         narrower = replace(first, policy=READ_ONLY if is_plan else None)
         return [_command(call, narrower, judge, environ, held)]
     overrides = {**rules, **({"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}), **(more or {})}
-    judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
+    judge = Judge(
+        roots, cwd, None, overrides, environ, AgentTurn(call.conversation, call.generation, call.model)
+    )
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
         due = Deadline(judge.source.settings.answer if requests[1:] else None)
@@ -366,13 +368,13 @@ def told(decision: Decision) -> str:
 def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
     from pinfold.integrations.install.health import probe_agent
     from pinfold.policy.prompt_text import AgentInterface, summarize
-    from pinfold.session.judge import Judge, Talk
+    from pinfold.session.judge import AgentTurn, Judge
     from pinfold.settings.sources import find_project
     from pinfold.workspace.granted_paths import told
 
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    judge = Judge(roots, cwd, None, {}, environ, AgentTurn(call.conversation))
     if not os.path.isdir(cwd):
         return HookOutcome(Opinion.NONE, context=f"No command can be run here: {no_directory(cwd)}.")
     if "/" in roots:
