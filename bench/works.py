@@ -111,7 +111,7 @@ def cold(turn: Turn) -> float:
 
 
 def pens_of(runner: Pinfold) -> LinuxSession:
-    fence = runner.session.fences.fenced()
+    fence = runner.session.sandboxes.sandboxed()
     assert isinstance(fence, LinuxSession)
     return fence
 

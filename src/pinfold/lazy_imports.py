@@ -1,4 +1,4 @@
-"""Loads argparse and msgspec without what they bring along for others.
+"""Loads argparse and msgspec without the modules that they import and Pinfold never uses.
 
 Facts, measured on a cold start:
 - msgspec looks for `typing_extensions` before `typing`, asks `uuid` (which brings `platform`) and `decimal`

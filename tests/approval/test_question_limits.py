@@ -38,7 +38,9 @@ NAMES = st.one_of(
     st.text(alphabet="a/<!->`*_[]()~&;#b", min_size=1, max_size=40),
     st.builds(lambda n: "/" + "d" * n, st.sampled_from([200, 900, 1001, 5000])),
 )
-WISHES = st.lists(st.builds(Widening, st.sampled_from(FIELDS), NAMES), max_size=MOST_WANTED + 3, unique=True)
+WIDENINGS = st.lists(
+    st.builds(Widening, st.sampled_from(FIELDS), NAMES), max_size=MOST_WANTED + 3, unique=True
+)
 COMMANDS = st.one_of(
     st.just("touch x"),
     st.builds(lambda n: "echo " + "x" * n, st.sampled_from([1000, LONGEST_COMMAND, 10 * LONGEST_COMMAND])),
@@ -46,11 +48,12 @@ COMMANDS = st.one_of(
 )
 
 
-def wanting(wishes: list[Widening], **given: Any) -> PermissionNeeded:
+def wanting(widenings: list[Widening], **given: Any) -> PermissionNeeded:
     reasons = tuple(
-        Reason(StepCode.WIDENING, f"the request wants `{wish.value}`", Verdict.ASK) for wish in wishes
+        Reason(StepCode.WIDENING, f"the request wants `{widening.value}`", Verdict.ASK)
+        for widening in widenings
     )
-    decision = replace(DECISION, widening=tuple(wishes), reasons=reasons or DECISION.reasons)
+    decision = replace(DECISION, widening=tuple(widenings), reasons=reasons or DECISION.reasons)
     return question(capability=Capability.WIDEN, decision=decision, **given)
 
 
@@ -79,7 +82,7 @@ def faces(asked: PermissionNeeded) -> dict[str, str]:
     "path", ["/a<!--", "/a`b```c````", "/<x>", "/a*b*", "![](http://a.test/b)", "/a&lt;b"]
 )
 def test_no_editor_draws_requests_away(path: str) -> None:
-    """In Markdown, a comment begins in one wish and ends in another."""
+    """In Markdown, a comment begins in one widening and ends in another."""
     asked = wanting(
         [Widening(FIELDS[0], each) for each in (path, "/opt/hidden", "/c-->")], command="cat <a >b"
     )
@@ -115,8 +118,8 @@ def bare(text: str) -> str:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(WISHES, COMMANDS, st.text(max_size=3000))
-def test_granted_is_what_was_shown(wishes: list[Widening], command: str, description: str) -> None:
+@given(WIDENINGS, COMMANDS, st.text(max_size=3000))
+def test_granted_is_what_was_shown(widenings: list[Widening], command: str, description: str) -> None:
     """Either every face shows each thing that a yes grants, or nobody is asked."""
     seen: list[PermissionNeeded] = []
 
@@ -124,16 +127,20 @@ def test_granted_is_what_was_shown(wishes: list[Widening], command: str, descrip
         seen.append(asked)
         return Answer.ONCE
 
-    settled = settle(wanting(wishes, command=command, description=description), [person])
+    settled = settle(wanting(widenings, command=command, description=description), [person])
     if not seen:
         assert settled.answer is Answer.NO
         assert any(word in settled.by for word in ("ask in parts", "script file", "use a shorter one"))
         return
     for face, shown in faces(seen[0]).items():
         told = bare(shown)
-        for wish in wishes:
+        for widening in widenings:
             # Every face has words of its own for every host.
-            words = "every host" if (wish.field, wish.value) == ("network", "*") else visible(wish.value)
+            words = (
+                "every host"
+                if (widening.field, widening.value) == ("network", "*")
+                else visible(widening.value)
+            )
             assert bare(words) in told, face
         for line in command.splitlines():
             assert bare(visible(line)) in told, face
@@ -141,19 +148,19 @@ def test_granted_is_what_was_shown(wishes: list[Widening], command: str, descrip
 
 def test_what_a_person_usually_asks_for_is_asked() -> None:
     person = Person()
-    wishes = [Widening("network", f"h{n}.example") for n in range(MOST_WANTED)]
-    assert settle(wanting(wishes), [person]).answer is Answer.ONCE
+    widenings = [Widening("network", f"h{n}.example") for n in range(MOST_WANTED)]
+    assert settle(wanting(widenings), [person]).answer is Answer.ONCE
     long = "cat > notes.md <<'END'\n" + "a line of ordinary text\n" * 400 + "END"
     assert settle(question(command=long), [person]).answer is Answer.ONCE
 
 
 def test_a_line_that_is_cut_is_seen_whole_before_it_can_be_granted() -> None:
     long = "\n".join(f"echo {number}" for number in range(100))
-    sheet = QuestionView()
-    assert sheet.is_cut(question(command=long), 80, 24)
-    assert "echo 99" not in "".join(sheet.question(question(command=long), 80, 24))
-    assert "echo 99" in "".join(sheet.explanation(question(command=long), 80))
-    assert not sheet.is_cut(question(command="touch x"), 80, 24)
+    view = QuestionView()
+    assert view.is_cut(question(command=long), 80, 24)
+    assert "echo 99" not in "".join(view.question(question(command=long), 80, 24))
+    assert "echo 99" in "".join(view.explanation(question(command=long), 80))
+    assert not view.is_cut(question(command="touch x"), 80, 24)
 
 
 OPERATIONS = ["add_project", "create_session", "request_permission"]
@@ -260,21 +267,21 @@ def test_a_command_is_on_the_screen_before_it_can_be_granted(rows: int, lines: i
     """In a window of a few lines, its beginning would be above the screen."""
     command = [f"echo {number}" for number in range(lines)]
     asked = question(command="\n".join(command), description=description, cwd="/srv/place")
-    sheet = QuestionView()
-    if sheet.is_cut(asked, 80, rows):
+    view = QuestionView()
+    if view.is_cut(asked, 80, rows):
         asked = replace(asked, choices=(Answer.NO,))
-        assert "press `e`" in "".join(sheet.question(asked, 80, rows))
+        assert "press `e`" in "".join(view.question(asked, 80, rows))
         return
-    shown = [*sheet.question(asked, 80, rows), *sheet.choices(asked, asked.reaches[0], 80), "the prompt"]
+    shown = [*view.question(asked, 80, rows), *view.choices(asked, asked.reaches[0], 80), "the prompt"]
     screen = "\n".join(shown[-rows:])
     assert all(text in screen for text in (*command, "/srv/place", "run this"))
 
 
 def test_what_a_yes_grants_is_on_the_screen_before_it_can_be_granted() -> None:
     """Of what a command wanted, it chose the paths: long ones would push the first off the screen."""
-    wishes = [Widening(FIELDS[0], f"/w{number}/{'d' * 240}/{'e' * 240}") for number in range(MOST_WANTED)]
-    sheet, asked = QuestionView(), wanting(wishes, command="make")
-    assert sheet.is_cut(asked, 80, 24)
-    assert "press `e`" in "".join(sheet.question(asked, 80, 24))
-    assert all(f"/w{number}/" in "".join(sheet.explanation(asked, 80)) for number in range(MOST_WANTED))
-    assert not sheet.is_cut(wanting(wishes[:1], command="make"), 80, 33)
+    widenings = [Widening(FIELDS[0], f"/w{number}/{'d' * 240}/{'e' * 240}") for number in range(MOST_WANTED)]
+    view, asked = QuestionView(), wanting(widenings, command="make")
+    assert view.is_cut(asked, 80, 24)
+    assert "press `e`" in "".join(view.question(asked, 80, 24))
+    assert all(f"/w{number}/" in "".join(view.explanation(asked, 80)) for number in range(MOST_WANTED))
+    assert not view.is_cut(wanting(widenings[:1], command="make"), 80, 33)

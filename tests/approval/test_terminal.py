@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from pinfold.approval.terminal import EMPTY_BELOW, _Talk, without_pictures
+from pinfold.approval.terminal import EMPTY_BELOW, _Dialog, without_pictures
 from pinfold.model.permission import Answer, PermissionNeeded, Reach, Reply
 from tests.patience import PATIENCE
 from tests.web.page_world import question
@@ -46,7 +46,7 @@ def _drawn(asked: PermissionNeeded) -> str:
     ours, terminal = os.openpty()
     with open(ours, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0):
-            assert _Talk(terminal, Lines(), asked, 0.0, os.environ).reply(lambda: False) is None
+            assert _Dialog(terminal, Lines(), asked, 0.0, os.environ).reply(lambda: False) is None
         return b"".join(_pieces(screen)).decode()
 
 
@@ -114,7 +114,7 @@ class Long(Lines):
 def test_what_does_not_fit_is_shown_in_parts_before_a_yes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command may have left the terminal on a screen that does not scroll back."""
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(_Talk, "_quiet", lambda _: None)
+    monkeypatch.setattr(_Dialog, "_quiet", lambda _: None)
     ours, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("=HHHH", 8, 80, 0, 0))
     modes = termios.tcgetattr(terminal)
@@ -123,8 +123,8 @@ def test_what_does_not_fit_is_shown_in_parts_before_a_yes_counts(monkeypatch: py
     told: list[Reply | None] = []
     with open(ours, "r+b", buffering=0) as screen, open(terminal, "r+b", buffering=0):
         asked = question(command="touch x", choices=(Answer.NO, Answer.ONCE))
-        talk = _Talk(terminal, Long(), asked, PATIENCE, os.environ)
-        thread = threading.Thread(target=lambda: told.append(talk.reply(lambda: False)))
+        dialog = _Dialog(terminal, Long(), asked, PATIENCE, os.environ)
+        thread = threading.Thread(target=lambda: told.append(dialog.reply(lambda: False)))
         thread.start()
         seen = ""
         for key, awaited, not_yet in (
@@ -148,7 +148,7 @@ def test_what_is_withdrawn_meanwhile_is_not_drawn(asked: int, is_seen: bool) -> 
     times = iter(range(10))
     with open(ours, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0):
-            talk = _Talk(terminal, Lines(), question(command="touch x"), 5.0, os.environ)
-            talk.reply(lambda: next(times) >= asked)
+            dialog = _Dialog(terminal, Lines(), question(command="touch x"), 5.0, os.environ)
+            dialog.reply(lambda: next(times) >= asked)
         drawn = b"".join(_pieces(screen)).decode()
     assert ("touch x" in drawn, "n  no" in drawn) == (is_seen, False)

@@ -86,7 +86,7 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["ls", "--sandbox-policy", '{"type": "SOMETHING"}'], "SOMETHING"),
     (["ls", "--cwd", "/nonexistent"], "is not a directory"),
     (["ls", "--no-such-flag"], "unrecognized arguments"),
-    (["ls", "--cwd", "/x" * 3000], "the path has 6,000 bytes, and the system takes 4,095"),
+    (["ls", "--cwd", "/x" * 3000], "the path has 6,000 bytes, and the system takes at most 4,095"),
     # what an unset variable leaves names nothing, and not something else instead
     (["--host", ""], "argument --host: must not be empty"),
     (["--path", ""], "argument --path: must not be empty"),

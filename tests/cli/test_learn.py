@@ -77,9 +77,9 @@ def test_each_can_be_chosen_by_itself_and_what_was_typed_before_is_no_answer(scr
         "mkdir ~/one; mkdir ~/two; rmdir ~/one; echo typing; until test -e typed; do sleep 0.2; done",
         NO_COLOR="1",
     )
-    for deed, key in (("make the directory ~/one", "y"), ("make the directory ~/two", "y"),
+    for action, key in (("make the directory ~/one", "y"), ("make the directory ~/two", "y"),
                       ("delete the directory ~/one", "n")):  # fmt: skip
-        screen.wait_for(deed)
+        screen.wait_for(action)
         screen.wait_until(lambda text: "Allow this write? [" in text.rstrip().rpartition("\n")[2])
         screen.press(key)
     screen.wait_for("\ntyping")
@@ -171,4 +171,6 @@ def test_outside_of_the_fence_there_is_nothing_to_learn(person: Person) -> None:
 
 
 def test_what_names_no_command_is_refused(person: Person) -> None:
-    assert learn(person).returncode == 2 and learn(person, "-c", "true", "--", "true").returncode == 2
+    for words in ((), ("-c", "true", "--", "true")):
+        done = learn(person, *words)
+        assert done.returncode == 2 and "for example: pinfold learn -c 'make test'" in done.stderr

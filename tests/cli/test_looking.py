@@ -160,12 +160,12 @@ def test_who_stops_reading_is_given_no_verdict() -> None:
     """`pinfold selftest | head` is no attack that got through."""
     reading, writing = os.pipe()
     os.close(reading)
-    sheet = make_console()
-    sheet.file = open(writing, "w", buffering=1)  # noqa: SIM115  (closing it fails as well)
+    console = make_console()
+    console.file = open(writing, "w", buffering=1)  # noqa: SIM115  (closing it fails as well)
     with pytest.raises(BrokenPipeError):
-        sheet.print("held")
+        console.print("held")
     with pytest.raises(BrokenPipeError):
-        sheet.file.close()
+        console.file.close()
 
 
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:

@@ -121,7 +121,7 @@ def ends_of(person: Person) -> list[Any]:
     told = subprocess.run(
         [*person.program, "journal", "list", "--json"], capture_output=True, timeout=60, **person.given
     )
-    return [deed["end"] for deed in json.loads(told.stdout) if deed["kind"] == "run"]
+    return [action["end"] for action in json.loads(told.stdout) if action["kind"] == "run"]
 
 
 @pytest.mark.parametrize("output", [(), ("--json",)])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.model.decision import Decision, Verdict
-from pinfold.session.judge import Judge, Talk
+from pinfold.session.judge import AgentTurn, Judge
 
 STRICTEST_FIRST = tuple(Verdict)
 BARE = ("[sandbox]\nenabled = false\n", '[sandbox]\npolicy = "danger-full-access"\n')
@@ -25,7 +25,7 @@ LINES = ("make", "npm test", "python3 x.py", "$X", "if", "")
 def decided(home: Path, line: str) -> Decision:
     project = str(home / "project")
     environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
-    judge = Judge((project,), project, None, {}, environ, Talk())
+    judge = Judge((project,), project, None, {}, environ, AgentTurn())
     try:
         return judge.check(line)
     finally:

@@ -13,7 +13,7 @@ from pinfold.sandbox.linux.warden.git import GitExemption
 from pinfold.sandbox.linux.warden.name_check import NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import ParentDirectory, PathTarget
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 
 class WaitingCaller:

@@ -280,7 +280,7 @@ class _Asynchronous:
     [
         ({"projects": "."}, "a list of directories"),
         ({"projects": Path()}, "a list of directories"),
-        ({"settings": 3}, "settings are a file or a dictionary, not int"),
+        ({"settings": 3}, "settings must be a file or a dictionary, got int"),
         ({"approvers": [3]}, "approvers must be callable, got 3"),
         ({"approvers": [_asynchronous]}, "approvers run on a thread and cannot be `async`"),
         ({"approvers": [_Asynchronous()]}, "cannot be `async`"),
@@ -295,11 +295,11 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
 @pytest.mark.parametrize(
     ("request_", "given", "said"),
     [
-        (3, {}, "a shell line, a list of words or a Request, not int"),
-        (["ls", 3], {}, "the words of a command are texts, not int"),
-        ([], {}, "a command has at least one word"),
-        (["ls", Path()], {}, "the words of a command are texts, not PosixPath"),
-        (b"ls", {}, "a shell line, a list of words or a Request, not bytes"),
+        (3, {}, "a shell line, a list of words or a Request, got int"),
+        (["ls", 3], {}, "the words of a command must be strings, got int"),
+        ([], {}, "the list of words is empty: give a program"),
+        (["ls", Path()], {}, "the words of a command must be strings, got PosixPath"),
+        (b"ls", {}, "a shell line, a list of words or a Request, got bytes"),
         (pinfold.RunCommand(["ls", "x"]), {}, "malformed: Expected `str`, got `array` - at `$.command`"),  # type: ignore[arg-type]
         (pinfold.RunCommand("ls", argv=("ls", 1)), {}, "malformed: .*`int` - at"),  # type: ignore[arg-type]
         (pinfold.RunCommand("ls", argv="ls"), {}, "malformed: .*got `str`"),  # type: ignore[arg-type]
@@ -307,11 +307,11 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
         (pinfold.RunCommand("ls", policy="x"), {}, "malformed: .*policy"),  # type: ignore[arg-type]
         (pinfold.RunCommand("ls", timeout="3"), {}, "malformed: .*timeout"),  # type: ignore[arg-type]
         (pinfold.RunCommand("ls", description=["x"]), {}, "malformed: .*description"),  # type: ignore[arg-type]
-        ("ls", {"cwd": 3}, "a directory is a path, not int"),
-        ("ls", {"timeout": "3"}, "a timeout is a number of seconds above 0, not '3'"),
-        ("ls", {"stdin": "text"}, "stdin is bytes or a descriptor, not str"),
-        ("ls", {"terminal": 80}, "a terminal is its rows and columns, not 80"),
-        ("ls", {"environment": {"A": 3}}, "the environment holds texts"),
+        ("ls", {"cwd": 3}, "`cwd` must be a path, got int"),
+        ("ls", {"timeout": "3"}, "`timeout` must be a number of seconds above 0, got '3'"),
+        ("ls", {"stdin": "text"}, "`stdin` must be bytes or a descriptor, got str"),
+        ("ls", {"terminal": 80}, "`terminal` must be a tuple of rows and columns, got 80"),
+        ("ls", {"environment": {"A": 3}}, "names and values of the environment must be strings"),
     ],
 )
 def test_what_cannot_be_given_to_a_command_is_told(
@@ -326,7 +326,7 @@ def test_what_cannot_be_given_to_a_command_is_told(
 
 @pytest.mark.parametrize("nothing", [[], pinfold.RunCommand("ls", argv=())])
 def test_no_words_are_no_command_to_check_either(tmp_path: Path, nothing: Any) -> None:
-    with pytest.raises(pinfold.RequestError, match="a command has at least one word"):
+    with pytest.raises(pinfold.RequestError, match="the list of words is empty: give a program"):
         session(tmp_path).check(nothing)
 
 
@@ -362,7 +362,7 @@ def test_what_is_no_text_is_not_written(tmp_path: Path) -> None:
 
 
 def test_nothing_is_not_run_again(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"`result.needed` is run again, not None"):
+    with pytest.raises(TypeError, match=r"retry takes the `needed` of a result, got None"):
         session(tmp_path).retry(None)  # type: ignore[arg-type]
 
 

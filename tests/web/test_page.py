@@ -40,13 +40,13 @@ def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
         tab = Tab(opened)
         asking = Asking(environ, question(description="why <i>not</i>"))
         (shown,) = tab.questions()
-        sheet = shown["sheet"]
-        assert sheet["headline"] == "run this in the sandbox" and 50 < shown["left"] <= 60
-        assert sheet["command"] == [
+        content = shown["content"]
+        assert content["headline"] == "run this in the sandbox" and 50 < shown["left"] <= 60
+        assert content["command"] == [
             [{"text": "npm publish && ", "marked": False}, {"text": "git push --force", "marked": True}]
         ]
-        assert sheet["says"] == "why <i>not</i>" and ["in", "/home/me/site"] in sheet["facts"]
-        assert [each["answer"] for each in sheet["offered"][0]["choices"]] == [
+        assert content["says"] == "why <i>not</i>" and ["in", "/home/me/site"] in content["facts"]
+        assert [each["answer"] for each in content["offered"][0]["choices"]] == [
             "once",
             "session",
             "always",
@@ -76,7 +76,7 @@ def test_a_wider_answer_is_what_was_offered(tmp_path: Path) -> None:
         tab = Tab(opened)
         asking = Asking(environ, question(capability=Capability.CONNECT, host="a.test", port=443))
         (shown,) = tab.questions()
-        assert [each["reach"] for each in shown["sheet"]["offered"]] == ["command", "target"]
+        assert [each["reach"] for each in shown["content"]["offered"]] == ["command", "target"]
         for given in ({"answer": "rule"}, {"answer": "once", "reach": "directory"}):
             assert tab.answer(shown["id"], **given) == (422, {"error": "that was not offered"})
         assert tab.answer(shown["id"], "perhaps")[0] == 400

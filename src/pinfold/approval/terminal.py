@@ -78,7 +78,7 @@ def without_pictures(environ: Mapping[str, str]) -> str:
     return PICTURES
 
 
-class Sheet(Protocol):
+class QuestionDrawing(Protocol):
     """Puts a question into lines that are safe to draw, none wider than `columns`."""
 
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]: ...
@@ -106,14 +106,14 @@ class TerminalApprover:
 
     def __init__(
         self,
-        sheet: Sheet,
+        drawing: QuestionDrawing,
         seconds: float = SECONDS,
         terminal: str = TTY,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """`terminal` is one that does not control this process, and `environ` has the variables that describe
         it."""
-        self._sheet = sheet
+        self._drawing = drawing
         self._terminal = terminal
         self._environ = os.environ if environ is None else environ
         self.seconds = seconds
@@ -195,8 +195,8 @@ class TerminalApprover:
         try:
             with self._keys_alone(terminal):
                 left = max(1.0, deadline - time.monotonic())
-                talk = _Talk(terminal, self._sheet, question, left, self._environ)
-                reply = talk.reply(is_gone)
+                dialog = _Dialog(terminal, self._drawing, question, left, self._environ)
+                reply = dialog.reply(is_gone)
             if reply is None and not self._is_closed:
                 # Only now: a person who sees that the question has gone may type for the command again.
                 is_late = question.request_id not in self._withdrawn
@@ -229,18 +229,18 @@ class TerminalApprover:
                 self._give_back()
 
 
-class _Talk:
+class _Dialog:
     """One question on a terminal that is ours for now."""
 
     def __init__(
         self,
         terminal: int,
-        sheet: Sheet,
+        drawing: QuestionDrawing,
         question: PermissionNeeded,
         seconds: float,
         environ: Mapping[str, str],
     ) -> None:
-        self._terminal, self._sheet, self._question = terminal, sheet, question
+        self._terminal, self._drawing, self._question = terminal, drawing, question
         self._environ = environ
         self._deadline = time.monotonic() + seconds
         self._is_dumb = environ.get("TERM", "dumb") == "dumb"
@@ -263,10 +263,10 @@ class _Talk:
 
     def _said_in_time(self) -> Reply | None:
         columns, rows = self._size()
-        if self._sheet.is_cut(self._question, columns, rows):
+        if self._drawing.is_cut(self._question, columns, rows):
             self._question = replace(self._question, choices=(Answer.NO,))  # until all of it was shown
         is_alone = self._question.capability not in PROMPTS
-        text = self._cleared(is_alone) + _text(self._sheet.question(self._question, columns, rows))
+        text = self._cleared(is_alone) + _text(self._drawing.question(self._question, columns, rows))
         # To draw and to be quiet take a while, in which the terminal may have been given back: what is
         # written then lands in another program's lines, or in steps where those are raw.
         if self._is_withdrawn():
@@ -283,7 +283,7 @@ class _Talk:
             if key in REFUSALS:
                 return self._said(Answer.NO)
             if key == EXPLAIN:
-                lines = ["", *self._sheet.explanation(self._whole, self._size()[0]), ""]
+                lines = ["", *self._drawing.explanation(self._whole, self._size()[0]), ""]
                 self._write("\n")
                 if self._has_shown(lines, in_parts=self._question is not self._whole):
                     self._question = self._whole
@@ -341,7 +341,7 @@ class _Talk:
 
     def _draw_choices(self, over: int = 0) -> int:
         """How many lines it took; `over` says how many to draw over."""
-        lines = self._sheet.choices(self._question, self._reach, self._size()[0])
+        lines = self._drawing.choices(self._question, self._reach, self._size()[0])
         up = f"\x1b[{over}A\r\x1b[J" if over and not self._is_dumb else "\n"
         self._write((up if over or self._is_dumb else "") + _text(lines))
         return len(lines)
@@ -404,7 +404,7 @@ class _Talk:
                 return ""
             if line.is_done:
                 self._write(self._line(prompt, line.text) + "\n")
-                if not (trouble := self._sheet.rule_trouble(self._question, line.text)):
+                if not (trouble := self._drawing.rule_trouble(self._question, line.text)):
                     return line.text.strip()
                 self._write(_text(self._folded(visible(trouble))))
                 line = Edited(line.text)

@@ -71,7 +71,7 @@ def headline(question: PermissionNeeded, short: Short) -> str:
         case Capability.CONNECT:
             return f"connect to {visible(question.host)}:{question.port}"
         case Capability.WRITE:
-            return f"{_deed(question)} {visible(short(question.path))}"
+            return f"{_action(question)} {visible(short(question.path))}"
         case Capability.READ:
             return f"read {visible(short(question.path))}"
         case Capability.BYPASS:
@@ -83,7 +83,7 @@ def headline(question: PermissionNeeded, short: Short) -> str:
     return "run this in the sandbox" if question.decision.sandboxed else "run this outside the sandbox"
 
 
-def _deed(question: PermissionNeeded) -> str:
+def _action(question: PermissionNeeded) -> str:
     return "write in" if _is_git(question) else DONE.get(question.operation, visible(question.operation))
 
 

@@ -139,15 +139,15 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
     drawn = make_table("id", "answer", "state", "until", "what")
     for each in answers:
         drawn.add_row(each.id, str(each.answer), states[each.id], _until(each), _what(each))
-    sheet = make_console()
-    print_rich_table(sheet, drawn)
+    console = make_console()
+    print_rich_table(console, drawn)
     if STALE in states.values():
-        sheet.print("stale: the settings have changed since this answer; pinfold asks again")
+        console.print("stale: the settings have changed since this answer; pinfold asks again")
     for session in dict.fromkeys(each.session for each in answers if states[each.id] == ENDED):
-        sheet.print(f"session ended: the answer applies again after `Session(resume={session!r})`")
+        console.print(f"session ended: the answer applies again after `Session(resume={session!r})`")
 
 
-def _deed(subject: "Subject") -> str:
+def _action(subject: "Subject") -> str:
     """The verb of what was granted: to write a path, or one other thing that can be done to it."""
     from pinfold.approval.wording import DONE
     from pinfold.policy.grants import is_write
@@ -173,7 +173,7 @@ def _what(answer: "Remembered") -> str:
         case Capability.WRITE:
             is_wide = answer.reach is Reach.DIRECTORY
             path = visible(short_path(subject.path.rpartition("/")[0] if is_wide else subject.path))
-            return f"{by} may {'change what is in' if is_wide else _deed(subject)} {path}, in {where}"
+            return f"{by} may {'change what is in' if is_wide else _action(subject)} {path}, in {where}"
         case Capability.WIDEN:
             more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
             return f"run {by} with {visible(more)}, in {visible(short_path(subject.cwd))}"

@@ -67,20 +67,20 @@ def _draw(diagnosis: "Diagnosis") -> None:
     for each in diagnosis.layer_reports:
         colour = COLOURS[each.state] if each.needed or each.state == "ready" else "yellow"
         drawn.add_row(each.name, Text(each.state, style=colour), visible(each.detail))
-    sheet = make_console()
-    print_rich_table(sheet, drawn)
-    sheet.print()
+    console = make_console()
+    print_rich_table(console, drawn)
+    console.print()
     # Each command is on one line, however long, so that it can be copied.
     for each in diagnosis.layer_reports:
         if each.fix:
-            sheet.print(Text.assemble(("to fix ", "dim"), (each.name, "bold"), (":", "dim")))
-            sheet.print(f"  {visible(each.fix)}", soft_wrap=True)
+            console.print(Text.assemble(("to fix ", "dim"), (each.name, "bold"), (":", "dim")))
+            console.print(f"  {visible(each.fix)}", soft_wrap=True)
     if diagnosis.narrower:
-        sheet.print(Text("or, for this Python interpreter only:", style="dim"))
-        sheet.print(f"  {diagnosis.narrower}", soft_wrap=True)
+        console.print(Text("or, for this Python interpreter only:", style="dim"))
+        console.print(f"  {diagnosis.narrower}", soft_wrap=True)
     if any(each.fix for each in diagnosis.layer_reports):
-        sheet.print()
-    sheet.print(_verdict(diagnosis))
+        console.print()
+    console.print(_verdict(diagnosis))
 
 
 def _verdict(diagnosis: "Diagnosis") -> str:

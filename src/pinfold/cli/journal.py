@@ -96,8 +96,8 @@ def _age(text: str) -> float:
         raise ArgumentTypeError(f"`{text}` is not a duration such as 90d or 12h") from None
 
 
-def _as_json(deed: "Action") -> dict[str, object]:
-    entry = deed.entry
+def _as_json(action: "Action") -> dict[str, object]:
+    entry = action.entry
     row = {
         "id": entry.id,
         "at": entry.at,
@@ -105,7 +105,7 @@ def _as_json(deed: "Action") -> dict[str, object]:
         "kind": entry.kind,
         "about": entry.about,
     }
-    return {**row, "data": entry.data, "end": deed.end}
+    return {**row, "data": entry.data, "end": action.end}
 
 
 def _draw(found: "list[Action]") -> None:
@@ -136,11 +136,11 @@ def _when(at: float) -> str:
     return strftime("%H:%M:%S" if is_near else "%Y-%m-%d %H:%M", localtime(at))
 
 
-def _outcome(deed: "Action", alive: set[str]) -> str:
-    data, end = deed.entry.data, deed.end
-    match deed.entry.kind:
+def _outcome(action: "Action", alive: set[str]) -> str:
+    data, end = action.entry.data, action.end
+    match action.entry.kind:
         case "run" if end is None:
-            return "running" if deed.entry.session in alive else "unfinished"
+            return "running" if action.entry.session in alive else "unfinished"
         case "run":
             return _ending(end or {})
         case "connect":
@@ -149,7 +149,7 @@ def _outcome(deed: "Action", alive: set[str]) -> str:
             return visible(str(data.get("answer", "")))
         case "file":
             return "allowed"
-    return visible(deed.entry.kind)
+    return visible(action.entry.kind)
 
 
 def _ending(end: dict[str, object]) -> str:
@@ -161,15 +161,15 @@ def _ending(end: dict[str, object]) -> str:
     return f"signal {signal}" if signal else f"exit {end.get('exit_code')}"
 
 
-def _what(deed: "Action") -> str:
-    data = deed.entry.data
-    command, cwd = str(data.get("command", "")) or deed.command, str(data.get("cwd", ""))
+def _what(action: "Action") -> str:
+    data = action.entry.data
+    command, cwd = str(data.get("command", "")) or action.command, str(data.get("cwd", ""))
     if "host" in data:
         text = f"connect to {data['host']}:{data.get('port')}"
     elif "paths" in data:
         paths = (short_path(str(path)) for path in data["paths"])
         text = " ".join([str(data.get("operation", "")), *paths])
-    elif deed.entry.kind == "forgotten":
+    elif action.entry.kind == "forgotten":
         text = f"the {data['rows']} oldest entries, until {_when(data['until'])}: `journal.size`"
     elif "tool" in data:
         text = f"{data['tool']} {data.get('path', '')}"
@@ -178,7 +178,7 @@ def _what(deed: "Action") -> str:
     text = _cut(text)
     text += f", by `{_cut(command)}`" if command else ""
     text += f", in {visible(short_path(cwd))}" if cwd else ""
-    return text + _refused((deed.end or {}).get("violations", ()))
+    return text + _refused((action.end or {}).get("violations", ()))
 
 
 def _refused(violations: Sequence[Mapping[str, object]]) -> str:

@@ -50,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    command = command_from_args(args)
+    command = command_from_args(args, "pinfold learn -c 'make test'")
     end_on_signals()
     person = TerminalApprover(QuestionView())
     listener = Listener(person)

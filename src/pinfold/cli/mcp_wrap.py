@@ -72,7 +72,7 @@ def run(args: Namespace) -> int:
         raise PolicyError(
             "--json is not possible: standard output belongs to the server", help="see `pinfold journal list`"
         )
-    command = command_from_args(args)
+    command = command_from_args(args, "pinfold mcp wrap -- npx some-server")
     end_on_signals()
     page = WebApprover(os.environ, told=_tell_of_page)
     with _session(args, command, [page, Unanswered()]) as session:

@@ -212,7 +212,7 @@ def _drawn(parts: "list[RenderableType]", width: int) -> list[str]:
     from rich.console import Console
 
     plain = _is_plain()
-    sheet = Console(
+    console = Console(
         file=StringIO(),
         width=width - 1,
         force_terminal=not plain,
@@ -224,6 +224,6 @@ def _drawn(parts: "list[RenderableType]", width: int) -> list[str]:
         legacy_windows=False,
     )
     for part in parts:
-        sheet.print(part, soft_wrap=False)
-    assert isinstance(sheet.file, StringIO)  # noqa: S101  (for mypy)
-    return [line.rstrip() for line in unspaced(sheet.file.getvalue()).splitlines()]
+        console.print(part, soft_wrap=False)
+    assert isinstance(console.file, StringIO)  # noqa: S101  (for mypy)
+    return [line.rstrip() for line in unspaced(console.file.getvalue()).splitlines()]

@@ -123,7 +123,7 @@ def run(args: Namespace) -> int:
             code = run_in(session, args, command, person, page)
     finally:
         person.close()
-    if args.asked_by is None and _is_read():
+    if args.asked_by is None and _is_person_reading():
         from pinfold.cli.sessions import leave_service
 
         leave_service()
@@ -181,12 +181,12 @@ def lists_of(args: Namespace) -> dict[str, dict[str, object]]:
     }
 
 
-def command_from_args(args: Namespace) -> RunCommand:
+def command_from_args(args: Namespace, example: str = "pinfold run -c 'make test'") -> RunCommand:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if bool(words) == (args.shell_line is not None):
         raise PolicyError(
             "give either a program and its arguments after --, or a shell line with -c",
-            help="for example: pinfold run -c 'make test'",
+            help=f"for example: {example}",
         )
     return request_from(args, args.shell_line or "", tuple(words) or None)
 
@@ -216,7 +216,7 @@ def tell_of_page(question: PermissionNeeded) -> None:
     report(f"answer this on the page of `pinfold web`: {headline(question, short_path)}")
 
 
-def _is_read() -> bool:
+def _is_person_reading() -> bool:
     """Whether a person reads the messages."""
     err = caller().err
     return err is not None and err.isatty()
@@ -224,7 +224,7 @@ def _is_read() -> bool:
 
 def _tell_wide_project(session: Session) -> None:
     """Warns if the whole home directory is the project, which is rarely meant."""
-    if _is_read() and os.path.realpath(home_of(caller().environ)) in session.roots:
+    if _is_person_reading() and os.path.realpath(home_of(caller().environ)) in session.roots:
         report(
             "the project is your whole home directory, so the command may write anywhere in it; "
             "use --project DIR to narrow it"
@@ -234,7 +234,7 @@ def _tell_wide_project(session: Session) -> None:
 def _tell_own_place(session: Session) -> None:
     """Warns if the project is where Python is installed: each write there would be a question."""
     for place in dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix))):
-        if _is_read() and place in session.roots:
+        if _is_person_reading() and place in session.roots:
             report(
                 f"all of {visible(place)} is protected: {PINFOLD_INSTALLED}; use --project DIR to narrow it"
             )
@@ -407,7 +407,7 @@ def progress_notes(roots: Sequence[str], turn: Turn) -> Iterator[None]:
 
     Preconditions: the main thread, unless it is for a client of the service: that has threads anyway.
     """
-    if not _is_read():
+    if not _is_person_reading():
         yield
         return
 

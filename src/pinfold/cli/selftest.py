@@ -53,7 +53,7 @@ def _draw(findings: list["AttackResult"]) -> None:
 
     from pinfold.cli.output import make_console, make_table, print_rich_table
 
-    sheet = make_console()
+    console = make_console()
     drawn = make_table("", "attack")
     for claim in dict.fromkeys(finding.claim for finding in findings):
         drawn.add_row("", Text(f"\n{claim}", style="bold"))
@@ -62,14 +62,16 @@ def _draw(findings: list["AttackResult"]) -> None:
                 word, colour = SHOWN[finding.outcome]
                 told = finding.tries if finding.is_held else f"{finding.tries}: {finding.detail}"
                 drawn.add_row(Text(word, style=colour), visible(told))
-    print_rich_table(sheet, drawn)
+    print_rich_table(console, drawn)
     counts = Counter(finding.outcome for finding in findings)
-    sheet.print()
+    console.print()
     # Repeated at the end, where it is seen without scrolling.
     for finding in findings:
         if finding.is_through:
-            sheet.print(Text.assemble(("got through: ", "red"), f"{visible(finding.tries)} ({finding.name})"))
-    sheet.print(
+            console.print(
+                Text.assemble(("got through: ", "red"), f"{visible(finding.tries)} ({finding.name})")
+            )
+    console.print(
         f"The sandbox stopped {counts['held']} of {len(findings)} attacks; {counts['through']} got through,"
         f" {counts['untried']} could not be tried."
     )

@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
     gc.enable()  # this verb runs for long
     if args.agents:
         from pinfold.cli.serve_agents import serve_agents
-        from pinfold.service.command_run import limits_of
+        from pinfold.service.agent_process import limits_of
         from pinfold.session.open_parts import make_room
 
         limits = limits_of(os.getpid())

@@ -41,9 +41,9 @@ from pinfold.model.events import Exited
 from pinfold.model.permission import PermissionNeeded, Reply
 from pinfold.model.request import RunCommand
 from pinfold.service import local_socket as local
-from pinfold.service.agent_process import stat_fields
+from pinfold.service.agent_process import limits_of, stat_fields
 from pinfold.service.command_client import INTERRUPTED, RESIZE
-from pinfold.service.command_run import CommandRuns, handed, limits_of, source_of
+from pinfold.service.command_run import AgentCommands, handed, source_of
 from pinfold.service.conversations import (
     NAMED,
     Conversation,
@@ -84,8 +84,8 @@ def serve_agents(limits: tuple[str, ...]) -> int:
     conversations = Conversations(open_conversation, environ)
     verbs: dict[str, Serve] = {
         "hook": HookCalls(conversations, answered).serve,
-        "run": CommandRuns(conversations, PlainWording(), carry_on_client_terminal).serve,
-        "pinfold": CommandLines(conversations, limits).serve,
+        "run": AgentCommands(conversations, PlainWording(), carry_on_client_terminal).serve,
+        "pinfold": RunCalls(conversations, limits).serve,
         "sessions": partial(answer_about_sessions, conversations),
     }
     daemon = Daemon(verbs, conversations)
@@ -169,7 +169,7 @@ class RunClient(VerbCaller):
         self._execution = execution
         self.is_cancelled = False
         self.died_of_interrupt = False
-        self._is_answered = False
+        self._is_over = False
         self._resized: Callable[[], object] | None = None
         self._threads: list[threading.Thread] = []
         self.wake, self._waking = os.pipe2(os.O_CLOEXEC)
@@ -207,7 +207,7 @@ class RunClient(VerbCaller):
         foreground group of that. No other terminal stops it."""
         try:
             _, _, group, _, terminal, front, *_ = stat_fields(self._pid)
-            return group == front or int(terminal) != _number_of(os.fstat(self.stdin).st_rdev)
+            return group == front or int(terminal) != _tty_number(os.fstat(self.stdin).st_rdev)
         except (OSError, ValueError):
             return False
 
@@ -254,7 +254,7 @@ class RunClient(VerbCaller):
         self.died_of_interrupt = True
 
     def hear(self) -> None:
-        """Until it has ended, or is answered."""
+        """Reads what the client says until it says no more. Its end ends its command, while that runs."""
         while True:
             try:
                 said = self._connection.recv(1)
@@ -262,7 +262,7 @@ class RunClient(VerbCaller):
                 said = b""
             if said == RESIZE and (do := self._resized):
                 do()
-            elif said != RESIZE and not self._is_answered:
+            elif said != RESIZE and not self._is_over:
                 self.cancel()
             if not said:
                 return
@@ -271,13 +271,13 @@ class RunClient(VerbCaller):
         for text in self._texts.values():
             with suppress(OSError):  # no process reads it any more
                 text.flush()
-        self._is_answered = True
+        self._is_over = True
         with suppress(OSError):  # the client has ended
             local.send_reply(self._connection, code, INTERRUPTED if self.died_of_interrupt else b"")
 
     def finish(self) -> None:
-        """Nothing of ours uses its descriptors afterwards. It can still be answered."""
-        self._is_answered = True
+        """Stops its threads: none uses its descriptors afterwards. The client can still get its reply."""
+        self._is_over = True
         os.close(self._waking)
         with suppress(OSError):  # the client has ended
             self._connection.shutdown(SHUT_RD)
@@ -286,8 +286,9 @@ class RunClient(VerbCaller):
         os.close(self.wake)
 
 
-def _number_of(device: int) -> int:
-    """A device as /proc/PID/stat writes it: the lower half of its minor number at both ends."""
+def _tty_number(device: int) -> int:
+    """The number by which /proc/PID/stat names a terminal: the low byte of its minor number, its major
+    number, then the rest of the minor number."""
     minor = os.minor(device)
     return (minor & 0xFF) | (os.major(device) << 8) | ((minor & ~0xFF) << 12)
 
@@ -405,8 +406,8 @@ def _parser() -> "ArgumentParser":
     return VERBS["run"].parser("run")
 
 
-class CommandLines:
-    """Runs what clients of `pinfold run` would run by themselves, and as they would."""
+class RunCalls:
+    """Calls of `pinfold run`: the service runs their commands as the clients themselves would."""
 
     def __init__(self, conversations: Conversations, limits: tuple[str, ...]) -> None:
         self._conversations, self._limits = conversations, limits
@@ -415,22 +416,22 @@ class CommandLines:
 
     def serve(self, call: ServiceCall) -> None:
         if len(call.streams) != local.STREAMS:
-            self._leave(call, "its standard streams did not come with it")
+            self._decline(call, "its standard streams did not come with it")
             return
         if limits_of(call.pid) != self._limits:
-            self._leave(call, "it has other limits or priorities (`ulimit`, `nice`, `taskset`)")
+            self._decline(call, "it has other limits or priorities (`ulimit`, `nice`, `taskset`)")
             return
         client = RunClient(call)
         args = self._args_of(client)
         if isinstance(args, str):
-            self._leave(call, args)
+            self._decline(call, args)
         else:
             client.start(client.hear)
             self._run(client, args, call)
         client.finish()
 
     @staticmethod
-    def _leave(call: ServiceCall, why: str) -> None:
+    def _decline(call: ServiceCall, why: str) -> None:
         """The client is to run it by itself."""
         local.send_reply(call.connection, local.NOT_HERE, err=why.encode())
 

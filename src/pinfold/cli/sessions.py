@@ -65,7 +65,7 @@ def _end(args: Namespace, known: "Sequence[KnownSession]") -> int:
     if args.json:
         print_json({"ended": is_there})
     elif not is_there:
-        print_sentence(f"there is no session {visible(args.name)}; see `pinfold sessions`")
+        print_sentence(f"there is no session `{visible(args.name)}`; see `pinfold sessions`")
     return OK if is_there else ABSENT
 
 
@@ -135,7 +135,7 @@ def run_in_service(args: Namespace) -> int:
         raise PolicyError("--session goes with neither --json nor --asked-by")
     if not local.is_wanted(os.environ):
         raise PinfoldError(
-            "a session with a name needs the service, which there is none of here: "
+            "a named session needs Pinfold's service, which cannot run here: "
             f"{local.SWITCH} is 0, HOME or XDG_STATE_HOME is unusual, or this is a sandbox"
         )
     reply, end, is_started = None, monotonic() + PATIENCE, False

@@ -419,7 +419,7 @@ def _table(value: Any) -> dict[str, Any]:
 def _text(params: dict[str, Any], name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise _Fault(INVALID, f"`{name}` is missing, or is no text", {"kind": "invalid"})
+        raise _Fault(INVALID, f"`{name}` is missing or not a string", {"kind": "invalid"})
     return value
 
 

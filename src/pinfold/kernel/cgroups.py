@@ -63,8 +63,8 @@ def nearest(top: str, own: str, controllers: Collection[str]) -> Place:
                 return Place(path)
         path = os.path.dirname(path)
     if lacking:
-        return Place(own, f"no group above {own} gives its children {' and '.join(controllers)}")
-    return Place(own, f"no group above {own} is delegated to us")
+        return Place(own, f"no cgroup at or above {own} delegates {' and '.join(controllers)}")
+    return Place(own, f"no cgroup at or above {own} is delegated to you")
 
 
 def make(parent: str, name: str, memory: int | None, processes: int | None) -> str:

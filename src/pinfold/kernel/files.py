@@ -86,8 +86,9 @@ def reopen(descriptor: int, flags: int) -> int:
     return os.open(f"/proc/self/fd/{descriptor}", flags | os.O_CLOEXEC)
 
 
-def path_in_proc(text: bytes) -> str:
-    """A path as files of /proc write it: blanks, line feeds and backslashes in octal."""
+def decode_proc_path(text: bytes) -> str:
+    """The path in a field of a file such as /proc/self/mountinfo, which escapes blanks, line feeds and
+    backslashes as octal numbers."""
     return os.fsdecode(text.decode("unicode_escape").encode("latin-1") if b"\\" in text else text)
 
 

@@ -80,7 +80,9 @@ def project_directory(path: str | os.PathLike[str]) -> str:
     """Where a directory that is to be worked in really lies."""
     if (size := len(os.fsencode(path))) >= PATH_MAX:
         start = f"{os.fspath(path)[:40]}..."
-        raise PolicyError(f"the path has {size:,} bytes, and the system takes {PATH_MAX - 1:,}", where=start)
+        raise PolicyError(
+            f"the path has {size:,} bytes, and the system takes at most {PATH_MAX - 1:,}", where=start
+        )
     if not os.path.isdir(path):
         raise PolicyError(
             "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"

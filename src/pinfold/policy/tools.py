@@ -1,4 +1,4 @@
-"""MCP tools and browsers: the same verdicts for what is no command and no file."""
+"""Decides about MCP tools and browsers."""
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts

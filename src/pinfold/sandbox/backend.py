@@ -370,8 +370,8 @@ def arguments_of(request: StartRequest, directory: int = DIRECTORY_STREAM) -> li
         return list(request.command)
     if SHELL is None:
         raise ConfinementError(
-            "there is no /bin/bash, and a line is judged as bash reads it; nothing was run; "
-            "a program with its arguments, without a shell, can be run"
+            "/bin/bash is missing, and shell lines need it; nothing was run; "
+            "give a program and its arguments instead (`pinfold run -- PROGRAM ARG...`)"
         )
     if request.streams.directory is not None:
         return [SHELL, "-c", TELLING_DIRECTORY.format(directory), SHELL, request.command]

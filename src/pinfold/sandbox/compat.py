@@ -117,7 +117,9 @@ def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
     writes = policy.type is PolicyType.WORKSPACE_READWRITE
     if writes and not _has_warden(machine):
         yield Gap(
-            SandboxLayer.NAMES, "a protected name that does not exist yet can be made", "Linux 5.19 or newer"
+            SandboxLayer.NAMES,
+            "commands can create protected names that do not exist yet",
+            "Linux 5.19 or newer",
         )
     outgrows = machine.superuser and _version(machine.release) < PID_MAX_OF_A_NAMESPACE
     if policy.limits.processes is not None and outgrows and not machine.cgroup.works:

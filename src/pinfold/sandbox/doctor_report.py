@@ -33,8 +33,8 @@ SERVES = {
     "fresh_proc": "a /proc of its own",
     "no_new_privs": "setuid programs gain nothing",
     "seccomp": "system calls that no command needs are blocked",
-    "notification": "a call can wait for an answer",
-    "wait_killable": "and no signal disturbs it meanwhile",
+    "notification": "a system call can wait for an answer",
+    "wait_killable": "no signal interrupts a call that waits",
 }
 
 
@@ -109,5 +109,5 @@ def _cgroup(machine: Machine) -> LayerReport:
             LayerState.READY,
             "limits on memory and processes of a whole sandbox work",
         )
-    why = f"{machine.cgroup.reason}; only limits of memory need it"
+    why = f"{machine.cgroup.reason}; only memory limits need it"
     return LayerReport("cgroup delegation", LayerState.NOT, why, remedy(machine, "cgroup"), needed=False)

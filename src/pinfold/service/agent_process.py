@@ -1,4 +1,4 @@
-"""What can be told of an agent by its process.
+"""What /proc tells of the processes of agents and of clients.
 
 Facts: an agent starts hooks and commands by shells, and a shell may `exec` what it starts. So the agent is
 the first process above that is neither a shell nor our interpreter.
@@ -9,11 +9,13 @@ import select
 from contextlib import suppress
 
 EDITORS = frozenset(["code", "code-insiders", "codium", "electron"])
-"""Programs with dialogs of their own. VS Code's hooks are those of Copilot CLI too, which is none."""
+"""Programs with dialogs of their own. VS Code's hooks are also Copilot CLI's, which is no editor."""
 TERMINALS = ("/dev/pts/", "/dev/tty")
 PRINTS = frozenset([b"-p", b"--print", b"--prompt"])
 """Arguments of agents that make them answer once, without a dialog."""
 BETWEEN = frozenset(["bash", "sh", "dash", "zsh", "fish", "env", "timeout", "nice", "setsid", "stdbuf"])
+OURS_TO_RAISE = ("Max core file size", "Max open files")
+"""Limits that agents' programs raise for themselves, and their shells inherit; commands have their own."""
 
 
 def shows_dialogs(pid: int) -> bool:
@@ -59,3 +61,11 @@ def agent_above(pid: int) -> int:
                 return pid
             pid = int(stat_fields(pid)[1])
     return 0
+
+
+def limits_of(pid: int) -> tuple[str, ...]:
+    """What bounds a process's commands besides its rights: limits, priorities and processors."""
+    with open(f"/proc/{pid}/limits", encoding="utf-8", errors="replace") as file:
+        limits = [line for line in file if not line.startswith(OURS_TO_RAISE)]
+    priority = os.getpriority(os.PRIO_PROCESS, pid)
+    return (*limits, f"{priority} {os.sched_getscheduler(pid)} {sorted(os.sched_getaffinity(pid))}")

@@ -122,7 +122,7 @@ def command_of(words: tuple[str, ...]) -> ClientCommand | None:
     )
 
 
-class CommandRuns:
+class AgentCommands:
     def __init__(self, conversations: Conversations, wording: Wording, on_terminal: OnTerminal) -> None:
         self._conversations, self._wording, self._on_terminal = conversations, wording, on_terminal
 
@@ -267,18 +267,6 @@ def size_of(terminal: int) -> tuple[int, int]:
     """Its rows and columns."""
     columns, rows = os.get_terminal_size(terminal)
     return rows, columns
-
-
-OURS_TO_RAISE = ("Max core file size", "Max open files")
-"""Limits that agents' programs raise for themselves, and their shells inherit; commands have their own."""
-
-
-def limits_of(pid: int) -> tuple[str, ...]:
-    """What bounds a process's commands besides its rights: limits, priorities and processors."""
-    with open(f"/proc/{pid}/limits", encoding="utf-8", errors="replace") as file:
-        limits = [line for line in file if not line.startswith(OURS_TO_RAISE)]
-    priority = os.getpriority(os.PRIO_PROCESS, pid)
-    return (*limits, f"{priority} {os.sched_getscheduler(pid)} {sorted(os.sched_getaffinity(pid))}")
 
 
 def tell(stderr: int, lines: Iterable[str]) -> None:

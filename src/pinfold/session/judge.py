@@ -35,7 +35,7 @@ MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
 """How many decisions are remembered, and by how many paths each at most."""
 
 
-class Talk(Struct, frozen=True):
+class AgentTurn(Struct, frozen=True):
     """The conversation that requests belong to, as hooks are told."""
 
     conversation: str = ""
@@ -71,13 +71,13 @@ class Judge:
         settings: str | Mapping[str, object] | None,
         overrides: Mapping[str, object] | None,
         environ: Mapping[str, str],
-        talk: Talk,
+        turn: AgentTurn,
         held: Mapping[str, object] | None = None,
         made: MadeInside | None = None,
     ) -> None:
         """`held` is what a resumed session had: settings are no wider."""
         self.cwd = cwd
-        self.talk = talk
+        self.turn = turn
         self._user, self._made = settings, made
         self.named_by: tuple[Mapping[str, str], ...] = ()
         """The variables that name what is obeyed outside, as they are and as they were."""
@@ -240,9 +240,9 @@ class Judge:
         from pinfold.session.hooks import HookQuestion, ask_hooks
 
         question = HookQuestion(
-            conversation_id=self.talk.conversation,
-            generation_id=self.talk.generation,
-            model=self.talk.model,
+            conversation_id=self.turn.conversation,
+            generation_id=self.turn.generation,
+            model=self.turn.model,
             command=judged_line(request),
             cwd=start_of(request, context.cwd),
             sandbox=sandboxed,

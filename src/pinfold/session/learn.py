@@ -208,7 +208,7 @@ def _sockets(session: "Session") -> dict[str, str]:
 
 
 def _notes(session: "Session", proposal: Proposal, records: Iterable[WantedAccess]) -> Iterator[str]:
-    if not session.counts["fenced"]:
+    if not session.counts["sandboxed"]:
         yield UNSEEN
     elif session.settings.network.access in (NetworkAccess.NONE, NetworkAccess.RULES):
         yield "a host that is not allowed is not even looked up here: to learn hosts, add `--network ask`"
@@ -224,7 +224,7 @@ def _notes(session: "Session", proposal: Proposal, records: Iterable[WantedAcces
 def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> Learned:
     """Without what the settings that come of it would not honour: a project's may narrow, an administrator's
     may cap."""
-    file, was_seen = session.settings_file, bool(session.counts["fenced"])
+    file, was_seen = session.settings_file, bool(session.counts["sandboxed"])
     if not file:
         return Learned(proposal, "", None, "", notes, was_seen)
     before = read_text(file)

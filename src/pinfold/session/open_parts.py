@@ -88,9 +88,9 @@ def _close(backend: Backend, owner: int) -> None:
         backend.close()
 
 
-class Fences:
-    """A session's backends: the sandbox, opened when it is first needed, and none. May be used from any
-    thread."""
+class Sandboxes:
+    """Where a session's commands run: in its sandbox, which is opened when it is first needed, or outside.
+    May be used from any thread."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Fences:
         """Whether there are pens already; they may have ended since."""
         return self._pens is not None
 
-    def fenced(self) -> SandboxSession:
+    def sandboxed(self) -> SandboxSession:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
         require_free(self._lock)
         with self._lock:
@@ -165,7 +165,7 @@ class Fences:
         if (pens := self._pens) is not None:
             pens.catch_up()
 
-    def unfenced(self) -> SandboxSession:
+    def unsandboxed(self) -> SandboxSession:
         with self._lock:
             if self._unfenced is None:
                 from pinfold.sandbox.unsandboxed import UnsandboxedBackend
@@ -283,7 +283,7 @@ class Resources:
         self._owner = os.getpid()
         self._is_penned = bool(environ.get("PINFOLD_PEN"))
         self.is_closed = False
-        self._fences: Fences | None = None
+        self._sandboxes: Sandboxes | None = None
         self._ledger: Ledger | None = None
         self._desk: Desk | None = None
         self._files: SessionFiles | None = None
@@ -302,13 +302,13 @@ class Resources:
 
     def now(self) -> Context:
         """What a request is judged by that comes now. An open sandbox is proof enough that there is one."""
-        is_open = self._fences is not None and self._fences.are_open
+        is_open = self._sandboxes is not None and self._sandboxes.are_open
         return self.judge.now("" if is_open else sandbox_trouble())
 
     @property
     def have_processes(self) -> bool:
         """Whether commands run, or have left processes running."""
-        return self._fences is not None and self._fences.have_processes
+        return self._sandboxes is not None and self._sandboxes.have_processes
 
     @property
     def settings(self) -> Settings:
@@ -429,29 +429,29 @@ class Resources:
             self._write_down()
 
     @property
-    def fences(self) -> Fences:
+    def sandboxes(self) -> Sandboxes:
         self.require_open()
         with self._lock:
-            if self._fences is None:
+            if self._sandboxes is None:
                 from pinfold.approval.write_questions import Elevations
                 from pinfold.network.host.gateway import Gateway
 
                 self.elevation = self.elevation or Elevations(self)
                 make_outside = partial(Gateway, self)
-                self._fences = Fences(self.judge, make_outside, self.elevation, self._scratch)
-                self.made.catch_up = self._fences.catch_up
-            return self._fences
+                self._sandboxes = Sandboxes(self.judge, make_outside, self.elevation, self._scratch)
+                self.made.catch_up = self._sandboxes.catch_up
+            return self._sandboxes
 
     # What changes and ends it
 
     def change_roots(self, roots: tuple[str, ...]) -> None:
-        if self._fences is not None:
-            self._fences.change_roots(roots)
+        if self._sandboxes is not None:
+            self._sandboxes.change_roots(roots)
 
     def require_free(self) -> None:
         """Raises where this thread is in the middle of what a change or the end would wait for."""
-        if (fences := self._fences) is not None:
-            fences.require_free()
+        if (sandboxes := self._sandboxes) is not None:
+            sandboxes.require_free()
 
     def close(self) -> None:
         """Ends everything that runs; nothing can be made any more. What runs is not a fork's to end."""
@@ -460,14 +460,14 @@ class Resources:
             return
         self.require_free()
         with self._lock:
-            fences, self._fences = self._fences, None
+            sandboxes, self._sandboxes = self._sandboxes, None
             files, self._files = self._files, None
             self.is_closed = True
         self.judge.close()
         if files is not None:
             files.close()
-        if fences is not None:
-            fences.close()
+        if sandboxes is not None:
+            sandboxes.close()
         if self._desk is not None:
             self._desk.calls.close()
         self.keep()

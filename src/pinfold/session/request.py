@@ -63,10 +63,10 @@ def as_request(request: Request | str | Sequence[str]) -> Request:
     if isinstance(request, list | tuple):
         for word in request:
             if not isinstance(word, str):
-                raise RequestError(f"the words of a command are texts, not {type(word).__name__}")
+                raise RequestError(f"the words of a command must be strings, got {type(word).__name__}")
         return RunCommand(_line(request), argv=tuple(request))
     kind = type(request).__name__
-    raise RequestError(f"a request is a shell line, a list of words or a Request, not {kind}")
+    raise RequestError(f"a request must be a shell line, a list of words or a Request, got {kind}")
 
 
 _R = TypeVar("_R", bound=Request)
@@ -131,7 +131,7 @@ def with_variables(
 
 def _line(words: Sequence[str]) -> str:
     if not words:
-        raise RequestError("a command has at least one word")
+        raise RequestError("the list of words is empty: give a program")
     return " ".join([quoted(word) for word in words])
 
 
@@ -144,7 +144,7 @@ def as_command(
     if not isinstance(wanted, RunCommand):
         raise RequestError(f"only a command can be run, not a {type(wanted).__name__}")
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
-        raise RequestError(f"a timeout is a number of seconds above 0, not {timeout!r}")
+        raise RequestError(f"`timeout` must be a number of seconds above 0, got {timeout!r}")
     if cwd is None and timeout is None:
         return wanted
     return replace(
@@ -156,19 +156,21 @@ def as_command(
 
 def _path(cwd: object) -> str:
     if not isinstance(cwd, str | os.PathLike):
-        raise RequestError(f"a directory is a path, not {type(cwd).__name__}")
+        raise RequestError(f"`cwd` must be a path, got {type(cwd).__name__}")
     return os.fspath(cwd)
 
 
 def require_given(given: Given) -> None:
     """Refuses what no program can be given, before anything is written down of a run."""
     if not isinstance(given.stdin, bytes | int | None):
-        raise RequestError(f"stdin is bytes or a descriptor, not {type(given.stdin).__name__}")
+        raise RequestError(f"`stdin` must be bytes or a descriptor, got {type(given.stdin).__name__}")
     if given.terminal is not None and not _is_size(given.terminal):
-        raise RequestError(f"a terminal is its rows and columns, not {given.terminal!r}")
+        raise RequestError(f"`terminal` must be a tuple of rows and columns, got {given.terminal!r}")
     for name, value in (given.environment or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise RequestError(f"the environment holds texts, not {name!r}: {value!r}")
+            raise RequestError(
+                f"names and values of the environment must be strings, got {name!r}: {value!r}"
+            )
         if "\0" in name + value or "=" in name or not name:
             raise RequestError(f"no program can be given a variable {name!r} with this value")
 

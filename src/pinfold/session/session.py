@@ -23,7 +23,7 @@ from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.model.symlinks import project_directory
 from pinfold.session.execution import Execution, Explanations
-from pinfold.session.judge import Judge, Talk, start_of
+from pinfold.session.judge import AgentTurn, Judge, start_of
 from pinfold.session.open_parts import Resources, fingerprint_of
 from pinfold.session.request import (
     Given,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pinfold.session.command_questions import CommandQuestions
     from pinfold.session.execution import Need
     from pinfold.session.journal import Ledger
-    from pinfold.session.open_parts import Fences
+    from pinfold.session.open_parts import Sandboxes
     from pinfold.session.result import Result
     from pinfold.session.retry import Retries
 
@@ -86,7 +86,7 @@ class Session:
         scratch: str = "",
     ) -> None:
         if isinstance(projects, str | os.PathLike):
-            raise TypeError("projects is a list of directories, not one of them")
+            raise TypeError("`projects` must be a list of directories, got a single one")
         require_approvers(approvers := tuple(approvers))
         self.environ = os.environ if environ is None else environ
         self.id = resume or os.urandom(8).hex()
@@ -115,9 +115,9 @@ class Session:
         self._retries: Retries | None = None
         roots = roots or (find_project(self.cwd, self.environ),)
         _guard_imports(roots)
-        talk = Talk(conversation, generation, model)
+        turn = AgentTurn(conversation, generation, model)
         self._judge = Judge(
-            roots, self.cwd, self._user, self._overrides, self.environ, talk, self._held, made
+            roots, self.cwd, self._user, self._overrides, self.environ, turn, self._held, made
         )
         self._resources = Resources(
             self.id,
@@ -179,8 +179,8 @@ class Session:
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
-        talk, held = self._judge.talk, self._held
-        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, talk, held)
+        turn, held = self._judge.turn, self._held
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, turn, held)
 
     @property
     def settings_file(self) -> str:
@@ -279,9 +279,9 @@ class Session:
         return self._resources.desk
 
     @property
-    def fences(self) -> "Fences":
-        """What holds its commands."""
-        return self._resources.fences
+    def sandboxes(self) -> "Sandboxes":
+        """Where its commands run."""
+        return self._resources.sandboxes
 
     @property
     def ledger(self) -> "Ledger":
@@ -337,7 +337,7 @@ class Session:
         """
         self._resources.require_open()
         if not isinstance(needed, PermissionNeeded):
-            raise TypeError(f"`result.needed` is run again, not {needed!r}")
+            raise TypeError(f"retry takes the `needed` of a result, got {needed!r}")
         return self._retrying().run(needed, answer)
 
     def prepare(self) -> None:
@@ -346,7 +346,7 @@ class Session:
         context = self._resources.now()
         decision = self._judge.decided(RunCommand("true"), context)
         if decision.sandboxed:
-            self.fences.fenced().plan(self._resources.widened(decision.policy, context))
+            self.sandboxes.sandboxed().plan(self._resources.widened(decision.policy, context))
 
     # The stages
 
@@ -356,7 +356,7 @@ class Session:
         decision = self._judge.decided(command, context)
         if decision.sandboxed and decision.verdict is not Verdict.DENY:
             try:
-                self.fences.fenced()
+                self.sandboxes.sandboxed()
             except SandboxUnavailable as error:
                 context = replace(context, sandbox_trouble=str(error))
                 decision = self._judge.decided(command, context)
@@ -376,7 +376,8 @@ class Session:
             self.counts["asked"] += 1
         if judged.context.sandbox_trouble:
             self.counts[f"unavailable: {judged.context.settings.sandbox.if_unavailable}"] += 1
-        self.counts["refused" if not is_allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
+        place = "sandboxed" if decision.sandboxed else "unsandboxed"
+        self.counts[place if is_allowed else "refused"] += 1
         return entry
 
     def _started(self, entry: int, judged: Judged, given: Given, is_again: bool = False) -> Execution:

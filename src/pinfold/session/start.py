@@ -54,7 +54,7 @@ def start(
     )
     after: Callable[[int, End], bool] = ledger.after
     debug = _debugging(policy, request)
-    pens = resources.fences.fenced() if decision.sandboxed else resources.fences.unfenced()
+    pens = resources.sandboxes.sandboxed() if decision.sandboxed else resources.sandboxes.unsandboxed()
     began = monotonic()
     running = pens.start(request)
     try:

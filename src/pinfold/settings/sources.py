@@ -64,7 +64,7 @@ class Sources(Struct, frozen=True):
         """The layers of this machine; `user` is a file or values instead of the user's own file."""
         environ = os.environ if environ is None else environ
         if not isinstance(user, str | Mapping | None):
-            raise TypeError(f"settings are a file or a dictionary, not {type(user).__name__}")
+            raise TypeError(f"settings must be a file or a dictionary, got {type(user).__name__}")
         projects = tuple(dict.fromkeys(os.path.abspath(root) for root in roots))
         home = os.path.realpath(home_of(environ))
         above = dict.fromkeys(outer for root in projects for outer in [*upwards(root, home)][1:])

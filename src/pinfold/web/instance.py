@@ -37,7 +37,7 @@ class WebPage:
             os.close(self._lock)
             self.running = find_page(environ)
             if self.running is None:
-                raise PinfoldError("another `pinfold web` starts at this moment; try again") from None
+                raise PinfoldError("another `pinfold web` is starting; try again") from None
             return
         try:
             self._begin(directory, port)

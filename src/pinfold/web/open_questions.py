@@ -17,7 +17,7 @@ Give = Callable[[PageAnswer], AnswerReceipt | None]
 
 class OpenQuestion(NamedTuple):
     id: str
-    sheet: PageQuestion
+    content: PageQuestion
     deadline: float
     give: Give
 
@@ -30,9 +30,9 @@ class OpenQuestions:
         self._version = 0
         self._standing: dict[str, OpenQuestion] = {}
 
-    def put(self, sheet: PageQuestion, give: Give) -> OpenQuestion | None:
+    def put(self, content: PageQuestion, give: Give) -> OpenQuestion | None:
         """None if there is no room."""
-        standing = OpenQuestion(secrets.token_hex(16), sheet, monotonic() + sheet.seconds, give)
+        standing = OpenQuestion(secrets.token_hex(16), content, monotonic() + content.seconds, give)
         with self._changed:
             if len(self._standing) >= MOST:
                 return None
@@ -61,7 +61,7 @@ class OpenQuestions:
             standing = self._standing.get(id)
         if standing is None:
             return None
-        offered = [each for each in standing.sheet.offered if each.reach is given.reach]
+        offered = [each for each in standing.content.offered if each.reach is given.reach]
         if not offered or given.answer not in [choice.answer for choice in offered[0].choices]:
             return AnswerReceipt("that was not offered")
         heard = standing.give(given)

@@ -51,15 +51,15 @@ class _Asker(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         self.connection.settimeout(SOON)
         try:
-            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(PageQuestion))
+            content = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(PageQuestion))
         except (OSError, msgspec.DecodeError):
             return
         heard: queue.SimpleQueue[AnswerReceipt | None] = queue.SimpleQueue()
-        standing = self.server.board.put(sheet, lambda given: self._give(given, heard))
+        standing = self.server.board.put(content, lambda given: self._give(given, heard))
         if standing is None:
             return
         try:
-            self.connection.settimeout(sheet.seconds)
+            self.connection.settimeout(content.seconds)
             while line := self.rfile.readline(LONGEST):
                 heard.put(msgspec.json.decode(line, type=ready(AnswerReceipt)))
         except (OSError, msgspec.DecodeError):

@@ -160,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
         version, standing = self.server.board.wait_for_news(seen, PATIENCE)
         now = monotonic()
         told = [
-            {"id": each.id, "left": max(0.0, each.deadline - now), "sheet": each.sheet} for each in standing
+            {"id": each.id, "left": max(0.0, each.deadline - now), "content": each.content}
+            for each in standing
         ]
         self._say(200, {"version": version, "questions": told})
 

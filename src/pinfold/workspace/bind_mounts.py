@@ -18,7 +18,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from pinfold.kernel.files import path_in_proc
+from pinfold.kernel.files import decode_proc_path
 from pinfold.policy.paths import upwards
 
 MOUNTS = "/proc/self/mountinfo"
@@ -78,7 +78,7 @@ def _parsed(line: bytes) -> Mount:
     device, root, point = line.split(b" ", 5)[2:5]
     kind, *rest = line.partition(b" - ")[2].split(b" ")
     layers = _layers(rest[-1]) if kind == b"overlay" and rest else ()
-    return Mount(device.decode(), path_in_proc(root), path_in_proc(point), tuple(layers))
+    return Mount(device.decode(), decode_proc_path(root), decode_proc_path(point), tuple(layers))
 
 
 def _layers(options: bytes) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _layers(options: bytes) -> Iterator[str]:
         name, _, value = option.partition(b"=")
         if name not in LAYERS:
             continue
-        for layer in re.split(r"(?<!\\):", path_in_proc(value)):
+        for layer in re.split(r"(?<!\\):", decode_proc_path(value)):
             if layer.startswith("/"):
                 yield layer.replace("\\:", ":")
 

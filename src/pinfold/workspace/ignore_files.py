@@ -195,7 +195,7 @@ class IgnoreFiles:
             raise PolicyError(
                 f"more than {MOST_CLOSED:,} directories cannot be listed",
                 where=visible(closed[0]),
-                help="open them, or have them taken away: there may be ignore files in them",
+                help="make them readable or remove them: they may contain ignore files",
             )
         return closed
 

@@ -257,7 +257,7 @@ def codex(model: Model, calls: int, asked: list[str]) -> None:
             with suppress(OSError, AssertionError):  # the page has closed
                 while True:
                     (question,) = tab.questions()
-                    asked.append(question["sheet"]["headline"])
+                    asked.append(question["content"]["headline"])
                     tab.answer(question["id"], "session", reach="target")
                     tab.questions(count=0)
 

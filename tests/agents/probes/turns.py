@@ -266,7 +266,7 @@ def a_yes_on_the_page_lets_a_call_go_on(agent: str) -> None:
 
         def say_yes() -> None:
             (question,) = tab.questions()
-            assert question["sheet"]["headline"] == "write ~/outside", question
+            assert question["content"]["headline"] == "write ~/outside", question
             tab.answer(question["id"], "once")
 
         person = threading.Thread(target=say_yes)

@@ -116,8 +116,8 @@ def a_look_does_not_wait_for_a_pen_that_is_built() -> None:
     """Who builds a pen waits for the settings, and a look holds their lock."""
     with opened() as session:
         assert does(session, "echo on") == "on\n"
-        look = threading.Thread(target=session.fences.catch_up)
-        with session.fences.fenced().lock:  # type: ignore[attr-defined]
+        look = threading.Thread(target=session.sandboxes.catch_up)
+        with session.sandboxes.sandboxed().lock:  # type: ignore[attr-defined]
             look.start()
             look.join(PATIENCE)
             assert not look.is_alive()

@@ -231,7 +231,7 @@ def told() -> str:
 
 
 def finder_of(session: pinfold.Session) -> OveruseFinder:
-    pens = session.fences._pens
+    pens = session.sandboxes._pens
     assert isinstance(pens, LinuxSession)
     wait_until(lambda: pens.overuse)
     assert pens.overuse

@@ -238,7 +238,7 @@ def a_call_is_asked_about_by_where_its_path_leads() -> None:
     with opened(person) as session:
         session.run(f"ln -s {PRECIOUS} build")
         session.run(RunCommand(f"echo x > {PRECIOUS}/x", policy=wanted))
-        assert [wish.value for wish in person.asked[0].decision.widening] == [PRECIOUS]
+        assert [widening.value for widening in person.asked[0].decision.widening] == [PRECIOUS]
 
 
 def a_call_that_was_granted_a_directory_gets_no_link() -> None:

@@ -207,7 +207,7 @@ def nothing_here_waits_by_what_a_command_can_take() -> None:
     settings = {"network": {"access": "rules", "allow": ["a.example"]}}
     with opened(settings, approvers=[Says(pinfold.Answer.NO)]) as session:
         assert session.run("(sleep 1000; echo late) & getent hosts b.example; echo ran").stdout == "ran\n"
-        gate = session.fences._outside._gatehouse.pid  # type: ignore[attr-defined]
+        gate = session.sandboxes._outside._gatehouse.pid  # type: ignore[attr-defined]
         for process in ("self", gate):
             held = [link_of(f"/proc/{process}/fd/{name}") for name in os.listdir(f"/proc/{process}/fd")]
             assert any("socket:" in link for link in held), held

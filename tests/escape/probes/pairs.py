@@ -174,7 +174,7 @@ def meet(giver: str, receiver: str, kills: bool) -> dict[str, Any]:
 def exchange(session: pinfold.Session, actors: dict[str, Any], kills: bool = False) -> dict[str, Any]:
     """What the receiver tells. The giver is a command of the session, and its pen ends meanwhile."""
     giver, receiver = actors["give"], actors["receive"]
-    pens: Any = session.fences.fenced()
+    pens: Any = session.sandboxes.sandboxed()
     begun = {*wardens_of(pens.keeper.pid)}
     sign("call")
     is_there = giver.may_say("called") is not None

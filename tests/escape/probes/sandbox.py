@@ -683,7 +683,7 @@ def a_repository_that_loses_its_head_stays_closed() -> None:
     for loses in ("rm b/HEAD", "rm -rf b/refs"):
         with opened(GIT) as session:
             does(session, f"{loses}; {changes}")
-            pens: Any = session.fences.fenced()
+            pens: Any = session.sandboxes.sandboxed()
             pens.close_idle(1e-9)
             does(session, changes)
         with open("b/config") as config:

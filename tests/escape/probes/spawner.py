@@ -171,7 +171,7 @@ def nobody_slows_down_the_group_of_who_ends_commands() -> None:
     with opened() as session:
         assert session.run(["/usr/bin/python3", "-I", "-c", GROUPS]).exit_code == 0
         assert session.run("echo 19 > /proc/1/oom_score_adj").exit_code
-        pens: Any = session.fences.fenced()
+        pens: Any = session.sandboxes.sandboxed()
         with open(f"/proc/{pens.pid}/autogroup") as file:
             assert file.read().endswith(" nice 0\n")
 

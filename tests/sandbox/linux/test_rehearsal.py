@@ -15,7 +15,7 @@ from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.linux.keeper import build_pen
 from pinfold.sandbox.linux.protocol.operations import Landlock, LandlockRule, Seccomp
 from pinfold.sandbox.linux.warden import config, mount_guard
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 gc.disable()
 config.HOST, config.BOUND = "", os.getcwd()

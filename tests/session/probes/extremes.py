@@ -399,7 +399,7 @@ STEPS: tuple[tuple[str, int | None, str], ...] = (
     ("landlock_restrict_self", None, "landlock_restrict_self"),
     ("seccomp", None, "seccomp"),
     ("close_range", None, "close_range"),
-    ("pidfd_open", None, "keeper could not be started"),
+    ("pidfd_open", None, "keeper process could not be started"),
     ("prctl", 1, "PR_SET_PDEATHSIG"),
     ("prctl", 4, "PR_SET_DUMPABLE"),
     ("prctl", 24, "PR_CAPBSET_DROP"),

@@ -60,7 +60,7 @@ def connections() -> list[JournalEntry]:
 
 def gate_of(session: pinfold.Session) -> int:
     """The gate's process."""
-    outside = session.fences._outside
+    outside = session.sandboxes._outside
     house = outside._gatehouse  # type: ignore[attr-defined]
     assert house is not None
     return int(house.pid)
@@ -987,7 +987,7 @@ def the_gate_ends_with_its_session(_: Machine) -> None:
     with banner() as port:
         with opened() as session:
             fine(session, "true")
-            assert session.fences._outside._gatehouse is None  # type: ignore[attr-defined]
+            assert session.sandboxes._outside._gatehouse is None  # type: ignore[attr-defined]
             fine(session, python(CONNECT, "a.test", port))
             gate = gate_of(session)
             os.kill(gate, 0)

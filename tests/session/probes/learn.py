@@ -108,7 +108,7 @@ def reads_are_not_noted_unless_asked_for() -> None:
     write(f"{HOME}/.ssh/id")
     with pinfold.Session([os.getcwd()], settings={}) as session:
         assert not session.run("cat ~/.ssh/id").violations
-        assert "notereads" not in session.fences.fenced().plan(session.policy)
+        assert "notereads" not in session.sandboxes.sandboxed().plan(session.policy)
 
 
 # Learning

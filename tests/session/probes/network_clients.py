@@ -112,7 +112,7 @@ def an_agent_only_lists_and_signs(_: Machine) -> None:
 
                 assert "ED25519" in run(f"{add} -l").stdout
                 assert run(f"{add} -T {HERE / 'mine.pub'}").exit_code == 0
-                for line, deed in (
+                for line, action in (
                     (f"{add} -D", "remove all keys"),
                     (f"{add} -d {HERE / 'mine.pub'}", "remove a key"),
                     (f"cp {other} k; chmod 600 k; {add} k", "add a key"),
@@ -120,7 +120,7 @@ def an_agent_only_lists_and_signs(_: Machine) -> None:
                 ):
                     result = run(line)
                     assert result.exit_code != 0, (line, result.stdout, result.stderr)
-                    told = [each for each in result.violations if each.operation == f"ssh-agent {deed}"]
+                    told = [each for each in result.violations if each.operation == f"ssh-agent {action}"]
                     assert told and told[0].path == path and not told[0].grantable, (line, result.violations)
         assert subprocess.run([add, "-L"], check=True, capture_output=True).stdout == kept
 

@@ -194,9 +194,9 @@ def a_session_that_outlives_its_keeper_has_its_network_again(_: Machine) -> None
         allow = ["a.test", "127.0.0.0/8"]
         with opened(access="rules", allow=allow, publish=[published]) as session:
             assert "WELCOME" in fine(session, python(code, port))
-            keeper = session.fences.fenced().keeper.pid  # type: ignore[attr-defined]
+            keeper = session.sandboxes.sandboxed().keeper.pid  # type: ignore[attr-defined]
             os.kill(keeper, signal.SIGKILL)
-            wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
+            wait_until(lambda: not session.sandboxes._pens or not session.sandboxes._pens.is_alive())
             assert "WELCOME" in fine(session, python(code, port))
             with served(session, published):
                 assert heard(published) == b"inside 127.0.0.1"
@@ -408,7 +408,7 @@ def the_administrator_closes_the_network(machine: Machine) -> None:
                     assert result.stdout == "0 []\n" and "unreachable" in result.stderr, result
             assert machine.packets() == [] and machine.looked_up == []
             assert is_refused(port)
-            assert session.fences._outside._gatehouse is None  # type: ignore[attr-defined]
+            assert session.sandboxes._outside._gatehouse is None  # type: ignore[attr-defined]
             reason = session.check(pinfold.Connect("a.test", 443)).reasons[0]
             assert reason.verdict == "deny" and "managed.toml:2" in str(reason.origin), reason
             assert any("managed.toml" in notice for notice in session.notices), session.notices

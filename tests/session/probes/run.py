@@ -67,7 +67,7 @@ def a_line_runs_and_tells_how_it_went() -> None:
         assert session.run(["printf", "%s", "a b"]).stdout == "a b"
         killed = session.run("kill -9 $$")
         assert (killed.exit_code, killed.signal) == (None, 9)
-        assert session.counts == {"fenced": 3}
+        assert session.counts == {"sandboxed": 3}
 
 
 def it_runs_in_the_project_unless_told_otherwise() -> None:
@@ -111,7 +111,7 @@ def an_approver_lets_it_run_once() -> None:
         assert yes.asked[0].command == "touch made" and yes.asked[0].description == "to make it"
         session.run("touch made")
         assert len(yes.asked) == 2
-        assert session.counts == {"asked": 2, "fenced": 2}
+        assert session.counts == {"asked": 2, "sandboxed": 2}
     answers = [entry.data.get("by") for entry in journal() if entry.kind == "run"]
     assert answers == ["a test", "a test"]
 
@@ -241,11 +241,11 @@ def a_bypass_runs_outside_only_when_approved() -> None:
 def a_requested_path_is_writable_once_approved() -> None:
     home = os.environ["HOME"]
     os.mkdir(f"{home}/wanted")
-    wish = pinfold.SandboxPolicy(additional_readwrite_paths=(f"{home}/wanted",))
+    wanted = pinfold.SandboxPolicy(additional_readwrite_paths=(f"{home}/wanted",))
     with opened(approvers=[Says(pinfold.Answer.ONCE)]) as session:
-        assert session.run(pinfold.RunCommand(f"echo > {home}/wanted/x", policy=wish)).exit_code == 0
+        assert session.run(pinfold.RunCommand(f"echo > {home}/wanted/x", policy=wanted)).exit_code == 0
         assert session.run(f"echo > {home}/wanted/y").exit_code
-        assert session.run(pinfold.RunCommand(f"echo > {home}/z", policy=wish)).exit_code
+        assert session.run(pinfold.RunCommand(f"echo > {home}/z", policy=wanted)).exit_code
 
 
 def every_run_is_journaled_first() -> None:
@@ -486,7 +486,7 @@ def no_fence_no_run() -> None:
     with opened({"sandbox": {"if_unavailable": "run"}, "commands": {"allow": ["touch"]}}) as session:
         result = session.run("touch accepted")
         assert result.enforcement and result.enforcement.level == "none"
-        assert session.counts == {"unfenced": 1, "unavailable: run": 1}
+        assert session.counts == {"unsandboxed": 1, "unavailable: run": 1}
     assert sorted(os.listdir(".")) == ["accepted", "asked"]
 
 
@@ -548,7 +548,7 @@ def who_lets_go_of_a_command_waits_for_no_lock_of_their_own() -> None:
     hears what was refused."""
     with opened() as session:
         session.run("true")
-        pens: Any = session.fences.fenced()
+        pens: Any = session.sandboxes.sandboxed()
         ((_, pen),) = pens.pens
         for lock in (pen.lock, pen.warden.lock, pens.init._lock):
             events = session.start("echo; sleep 54.321").events()
@@ -616,7 +616,7 @@ def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
         raise KeyboardInterrupt
 
     with opened() as session:
-        pens: Any = session.fences.fenced()
+        pens: Any = session.sandboxes.sandboxed()
         pens.start = interrupted
         with suppress(KeyboardInterrupt):
             session.run("true")
@@ -635,7 +635,7 @@ def a_run_that_could_not_begin_is_told_as_that() -> None:
 
     for is_closed_meanwhile in (False, True):
         session = opened()
-        pens: Any = session.fences.fenced()
+        pens: Any = session.sandboxes.sandboxed()
         pens.start = broken(session.close if is_closed_meanwhile else lambda: None)
         try:
             session.run("true")
@@ -1025,7 +1025,7 @@ def who_handles_a_signal_never_waits_for_what_it_came_in_the_middle_of() -> None
         }
         for name, do in work.items():
             signal.signal(signal.SIGUSR1, lambda *_, do=do: do())
-            session.fences.fenced().look_again()  # type: ignore[attr-defined]
+            session.sandboxes.sandboxed().look_again()  # type: ignore[attr-defined]
             with mock.patch(
                 "pinfold.sandbox.linux.host.pen_draft.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
             ):
@@ -1095,9 +1095,9 @@ def what_the_host_makes_is_held() -> None:
 def a_session_outlives_its_keeper() -> None:
     with opened() as session:
         assert session.run("true").exit_code == 0
-        keeper = session.fences.fenced().keeper.pid  # type: ignore[attr-defined]
+        keeper = session.sandboxes.sandboxed().keeper.pid  # type: ignore[attr-defined]
         os.kill(keeper, signal.SIGKILL)
-        wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
+        wait_until(lambda: not session.sandboxes._pens or not session.sandboxes._pens.is_alive())
         assert session.run("exit 4").exit_code == 4
 
 

@@ -27,7 +27,7 @@ def without_a_lookout_nothing_is_run_and_the_session_ends_as_ever() -> None:
             for _ in range(2):
                 assert "no more threads" in _failure(session, "true")
         assert session.run("true").exit_code == 0
-        watches = session.fences._lookout.thread
+        watches = session.sandboxes._lookout.thread
         assert watches and watches.is_alive()
     with _no_thread("pinfold-lookout"):
         session = opened()
@@ -88,7 +88,7 @@ def who_has_no_more_descriptors_is_told_and_leaves_none_open() -> None:
             with _descriptors_left(left):
                 _failure(session, "true")
             with suppress(pinfold.PinfoldError):
-                session.fences.fenced().close_idle(1e-9)  # type: ignore[attr-defined]
+                session.sandboxes.sandboxed().close_idle(1e-9)  # type: ignore[attr-defined]
         assert "b.test" in session.run(REACHES_OUT, timeout=20).stdout
 
 

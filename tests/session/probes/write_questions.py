@@ -74,7 +74,7 @@ def opened(person: Person, settings: dict[str, Any] | None = None) -> pinfold.Se
 def _plan_of(session: pinfold.Session) -> str:
     """How the pen of its next command is built."""
     context = session._resources.now()
-    return session.fences.fenced().plan(session._resources.widened(context.policy, context))
+    return session.sandboxes.sandboxed().plan(session._resources.widened(context.policy, context))
 
 
 def until(event: threading.Event) -> Callable[[str], None]:
@@ -765,7 +765,7 @@ UNTIL = "until test -e {}; do sleep 0.02; done"
 
 def callers(session: pinfold.Session) -> int:
     """How many calls wait."""
-    return len(session.fences.fenced().elevating.alive)  # type: ignore[attr-defined]
+    return len(session.sandboxes.sandboxed().elevating.alive)  # type: ignore[attr-defined]
 
 
 def a_caller_that_died_gets_nothing() -> None:
@@ -1072,7 +1072,7 @@ def what_cannot_wait_is_granted_afterwards_and_run_once_more() -> None:
         assert session.run(f"mkdir {OUT}/other && rmdir {OUT}/other").exit_code == 0
     kinds = [question.capability for question in person.asked]
     assert kinds == ["widen", "widen", "widen", "write", "write"], kinds
-    assert [wish.value for wish in person.asked[1].decision.widening] == [f"{OUT}/file"]
+    assert [widening.value for widening in person.asked[1].decision.widening] == [f"{OUT}/file"]
     assert "the sandbox denied `rename" in person.asked[0].decision.reasons[0].message
     rows = [entry.kind for entry in journal() if entry.kind in ("run", "end")]
     assert rows[:4] == ["run", "end", "run", "end"], rows
@@ -1104,7 +1104,7 @@ def run_again_once_and_fenced() -> None:
         )
         assert result.exit_code and read("tries") == "xxxx" and len(person.asked) == 3
         assert person.asked[-1].capability == "write" and result.needed is None
-        assert session.counts["unfenced"] == 0 and session.counts["fenced"] == 4
+        assert session.counts["unsandboxed"] == 0 and session.counts["sandboxed"] == 4
 
 
 def it_is_run_again_where_it_was_or_not_at_all() -> None:
@@ -1119,7 +1119,7 @@ def it_is_run_again_where_it_was_or_not_at_all() -> None:
     with opened(person) as session:
         result = session.run(python(MOVED, OUT), cwd="sub")
         assert result.exit_code and len(person.asked) == 1, result
-        assert os.path.isdir(f"{OUT}/d") and session.counts["fenced"] == 1
+        assert os.path.isdir(f"{OUT}/d") and session.counts["sandboxed"] == 1
 
 
 def nobody_is_asked_afterwards_where_settings_say_no() -> None:
@@ -1214,7 +1214,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         result = session.run(f"echo x >> tries; echo 1 > {OUT}/new")
         assert result.exit_code and result.needed, result
         assert result.needed.capability == "widen"
-        assert [wish.value for wish in result.needed.decision.widening] == [OUT]
+        assert [widening.value for widening in result.needed.decision.widening] == [OUT]
         plain = result_as_plain(result)["needed"]
         assert plain["capability"] == "widen" and plain["requestId"] == result.needed.request_id
         again = session.retry(result.needed).wait()
@@ -1235,7 +1235,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         assert result.needed
         free = replace(result.needed.decision, sandboxed=False)
         again = session.retry(replace(result.needed, decision=free)).wait()
-        assert again.decision.sandboxed and session.counts["unfenced"] == 0, again
+        assert again.decision.sandboxed and session.counts["unsandboxed"] == 0, again
         os.unlink(f"{HOME}/no/new")
         assert os.listdir(f"{HOME}/no") == []
         asyncio.run(_retried_by_asyncio(f"echo 1 > {HOME}/no/new"))
@@ -1260,7 +1260,7 @@ def without_notifications_there_is_no_pen_to_write_in() -> None:
             with opened(person) as session:
                 session.run("touch made")
         except pinfold.ConfinementError as error:
-            assert "a protected name that does not exist yet can be made" in str(error)
+            assert "commands can create protected names that do not exist yet" in str(error)
         else:
             raise AssertionError("it ran")
         with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
@@ -1299,7 +1299,7 @@ def a_warden_that_dies_closes() -> None:
     with opened(person) as session:
         run = session.start(f"echo > {OUT}/new; echo $?")
         wait_until(lambda: bool(person.asked))
-        (warden,) = wardens_of(session.fences.fenced().keeper.pid)  # type: ignore[attr-defined]
+        (warden,) = wardens_of(session.sandboxes.sandboxed().keeper.pid)  # type: ignore[attr-defined]
         os.kill(warden, signal.SIGKILL)
         result = run.wait()
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result
@@ -1347,8 +1347,8 @@ def a_bypass_is_offered_what_would_have_been_enough() -> None:
         result = session.run(pinfold.RunCommand(line, disable_sandbox=True))
         assert result.exit_code == 0 and result.decision.sandboxed, result
         assert [question.capability for question in person.asked] == ["write", "widen"]
-        (wish,) = person.asked[1].decision.widening
-        assert (wish.field, wish.value) == ("additional_readwrite_paths", OUT)
+        (widening,) = person.asked[1].decision.widening
+        assert (widening.field, widening.value) == ("additional_readwrite_paths", OUT)
         # Where nothing is known of it, or nothing would be enough, there is only the one question.
         session.run(pinfold.RunCommand("true", disable_sandbox=True))
         assert session.run("mkdir .pinfold").exit_code

@@ -43,7 +43,7 @@ def leave(call: HookCall, agent: str, command: str, cwd: str, decision: Decision
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise ConfinementError(f"no question can be put: {directory}: {error.strerror}") from None
+        raise ConfinementError(f"the question cannot be recorded in {directory}: {error.strerror}") from None
 
 
 def forget_answered(call: HookCall, environ: Environ) -> None:

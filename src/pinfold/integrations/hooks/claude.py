@@ -54,9 +54,9 @@ MODES = {
 PROJECTS = {"claude-code": "CLAUDE_PROJECT_DIR", "droid": "FACTORY_PROJECT_DIR", "qwen": "QWEN_PROJECT_DIR"}
 """Variables that name what an agent works in."""
 KEEP_LINES = frozenset(["qwen"])
-"""Agents that take no other line from a hook than the one they asked about."""
+"""Agents whose hooks cannot change a command: it runs as the agent wrote it."""
 ASK_NOBODY = frozenset(["codex", "opencode", "droid", "auggie"])
-"""Agents that put no question of a PreToolUse hook to their person."""
+"""Agents that do not show a PreToolUse hook's question to their user."""
 CURSORS = "CURSOR_VERSION"
 """A variable of hooks that Cursor runs: it loads those of Claude Code too, and takes their ask for a yes."""
 LONGEST = 9_000

@@ -142,7 +142,7 @@ def optional(payload: Payload, *names: str) -> str:
         if isinstance(value, str):
             return value
         if value is not None:
-            raise MalformedError(f"`{name}` is no text")
+            raise MalformedError(f"`{name}` is not a string")
     return ""
 
 

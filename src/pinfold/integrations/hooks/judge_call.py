@@ -1,8 +1,8 @@
-"""A call becomes an outcome: what pinfold says of it, as far as this agent can be told.
+"""Judges an agent's call, and puts the decision in terms that the agent's hooks have.
 
-What is allowed here, and what is merely not refused: a command that is allowed runs in a pen, so the
-agent's person need not see it. For everything else the agent's own rules go on: a "may be read" of ours
-opens nothing that the agent would have asked about, but for MCP tools that the user has listed.
+A hook says "allow" to a command, which runs in a pen, to file tools in what commands have as /tmp, and to MCP
+tools that the user has listed: then the agent asks its person nothing. To any other call that Pinfold allows,
+it says nothing, so that the agent's own rules decide.
 """
 
 import os
@@ -23,7 +23,7 @@ from pinfold.model.request import CallTool, ReadFile, Request, RunCommand, Write
 from pinfold.model.settings import TmpAccess
 from pinfold.model.symlinks import real_path
 from pinfold.policy.paths import is_covered
-from pinfold.session.judge import Judge, Talk, start_of
+from pinfold.session.judge import AgentTurn, Judge, start_of
 from pinfold.settings.sources import find_project
 from pinfold.state.directory import state_directory
 
@@ -103,7 +103,7 @@ def _led_to_scratch(
 
     if not names_tmp(call):
         return None
-    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation, call.generation, call.model))
+    judge = Judge(roots, cwd, None, {}, environ, AgentTurn(call.conversation, call.generation, call.model))
     try:
         led = led_to_scratch(call, judge, environ)
     finally:
@@ -172,7 +172,9 @@ def _outcomes(
         narrower = replace(first, policy=READ_ONLY if is_plan else None)
         return [_command(call, narrower, judge, environ, held)]
     overrides = {**rules, **({"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}), **(more or {})}
-    judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
+    judge = Judge(
+        roots, cwd, None, overrides, environ, AgentTurn(call.conversation, call.generation, call.model)
+    )
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
         due = Deadline(judge.source.settings.answer if requests[1:] else None)
@@ -383,13 +385,13 @@ def told(decision: Decision) -> str:
 def greet(call: HookCall, environ: Mapping[str, str]) -> HookOutcome:
     from pinfold.integrations.install.health import probe_agent
     from pinfold.policy.prompt_text import AgentInterface, summarize
-    from pinfold.session.judge import Judge, Talk
+    from pinfold.session.judge import AgentTurn, Judge
     from pinfold.settings.sources import find_project
     from pinfold.workspace.granted_paths import told
 
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    judge = Judge(roots, cwd, None, {}, environ, AgentTurn(call.conversation))
     if not os.path.isdir(cwd):
         return HookOutcome(Opinion.NONE, context=f"No command can be run here: {no_directory(cwd)}.")
     if "/" in roots:

@@ -45,7 +45,7 @@ def keep(agent: str, kept: Sequence[Kept], environ: Mapping[str, str]) -> None:
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise PinfoldError(
-            f"how to undo it cannot be kept, so nothing is changed: {why}; {ELSEWHERE}"
+            f"the record for undoing this cannot be written: {why}; nothing was changed; {ELSEWHERE}"
         ) from None
     write_text(path, json.encode(kept).decode())
 

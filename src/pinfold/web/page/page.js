@@ -55,20 +55,20 @@ function say(text) {
 }
 
 class Card {
-  constructor(id, sheet, left) {
+  constructor(id, content, left) {
     this.id = id;
-    this.sheet = sheet;
+    this.content = content;
     this.end = performance.now() + left * 1000;
     this.reach = 0;
     this.busy = false;
     this.read = new WeakSet(); // what was scrolled to its end
-    this.node = element("article", undefined, sheet.isGrave ? "card grave" : "card");
+    this.node = element("article", undefined, content.isGrave ? "card grave" : "card");
     this.left = element("span", "", "left");
     this.bar = element("progress");
-    this.bar.max = Math.max(sheet.seconds, 1);
+    this.bar.max = Math.max(content.seconds, 1);
     this.bar.setAttribute("aria-label", "time left");
     const head = element("header");
-    head.append(element("h2", sheet.headline), this.left);
+    head.append(element("h2", content.headline), this.left);
     this.answers = element("div", undefined, "answers");
     this.node.append(head, this.bar, ...this.command(), this.facts(), ...this.details(), this.answers);
     this.node.addEventListener("scroll", () => this.unread(), true);
@@ -77,9 +77,9 @@ class Card {
   }
 
   command() {
-    if (!this.sheet.command.length) return [];
+    if (!this.content.command.length) return [];
     const shown = element("pre");
-    this.sheet.command.forEach((line, index) => {
+    this.content.command.forEach((line, index) => {
       if (index) shown.append("\n");
       for (const piece of line) shown.append(piece.marked ? element("mark", piece.text) : piece.text);
     });
@@ -93,15 +93,15 @@ class Card {
       for (const text of texts) value.append(element("p", text));
       list.append(element("dt", name), value);
     };
-    for (const [name, text] of this.sheet.facts) add(name, [text]);
-    const why = [...new Set(this.sheet.why.map((each) => each.message))];
+    for (const [name, text] of this.content.facts) add(name, [text]);
+    const why = [...new Set(this.content.why.map((each) => each.message))];
     if (why.length) add("why", why);
-    if (this.sheet.says) add("agent says", [this.sheet.says], "says");
+    if (this.content.says) add("agent says", [this.content.says], "says");
     return list;
   }
 
   details() {
-    const told = this.sheet.why.filter((each) => each.rule || each.where || each.remedy);
+    const told = this.content.why.filter((each) => each.rule || each.where || each.remedy);
     if (!told.length) return [];
     this.explained = element("details");
     const list = element("ul");
@@ -121,14 +121,14 @@ class Card {
   }
 
   draw() {
-    const offered = this.sheet.offered[this.reach];
+    const offered = this.content.offered[this.reach];
     const rows = offered.choices.map((choice) => {
       const yes = choice.answer === "once" || (choice.answer === "session" && offered.choices.length === 2);
       const row = this.row(choice.key, choice.answer, choice.effect, () => this.press(choice.key, true));
       if (yes) row.className = "yes";
       return row;
     });
-    const word = this.reach + 1 < this.sheet.offered.length ? "wider" : "narrower";
+    const word = this.reach + 1 < this.content.offered.length ? "wider" : "narrower";
     if (offered.wider) rows.push(this.row("w", word, `show answers that apply to ${offered.wider}`, () => this.press("w")));
     this.answers.replaceChildren(...rows);
     for (const button of rows) button.disabled = performance.now() < armed || this.busy;
@@ -158,9 +158,9 @@ class Card {
 
   press(key, isClick = false) {
     if (this.busy || performance.now() < armed) return;
-    const offered = this.sheet.offered[this.reach];
+    const offered = this.content.offered[this.reach];
     if (key === "w" && offered.wider) {
-      this.reach = (this.reach + 1) % this.sheet.offered.length;
+      this.reach = (this.reach + 1) % this.content.offered.length;
       this.draw();
       return;
     }
@@ -187,8 +187,8 @@ class Card {
 
   askForRules() {
     const form = element("div", undefined, "rules");
-    const inputs = this.sheet.rules.map((rule) => {
-      const label = element("label", `add to ${this.sheet.ruleKey}`);
+    const inputs = this.content.rules.map((rule) => {
+      const label = element("label", `add to ${this.content.ruleKey}`);
       const input = element("input");
       input.value = rule;
       input.autocomplete = "off";
@@ -213,7 +213,7 @@ class Card {
   }
 
   async answer(answer, rules) {
-    const offered = this.sheet.offered[this.reach];
+    const offered = this.content.offered[this.reach];
     const lasting = answer === "session" || answer === "always";
     const given = { answer, reach: lasting ? offered.reach : "command", rules };
     this.busy = true;
@@ -270,17 +270,17 @@ function show(told) {
     if (now.has(id)) continue;
     card.node.remove();
     cards.delete(id);
-    say(`not asked any more: ${card.sheet.headline}`);
+    say(`not asked any more: ${card.content.headline}`);
     disarm();
   }
-  for (const { id, sheet, left } of told) {
+  for (const { id, content, left } of told) {
     if (answered.has(id)) continue;
     const known = cards.get(id);
     if (known) {
       known.end = performance.now() + left * 1000;
       continue;
     }
-    const card = new Card(id, sheet, left);
+    const card = new Card(id, content, left);
     cards.set(id, card);
     questions.append(card.node);
     disarm();

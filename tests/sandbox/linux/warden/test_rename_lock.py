@@ -8,7 +8,7 @@ import pytest
 
 from pinfold.sandbox.linux.protocol import rename_lock
 from pinfold.sandbox.linux.protocol.rename_lock import RenameLock
-from pinfold.sandbox.linux.warden import git, late_mounts, peers
+from pinfold.sandbox.linux.warden import git, late_mounts, peer_wardens
 
 
 def test_one_warden_at_a_time_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +57,4 @@ def test_a_warden_that_held_the_lock_for_long_leaves_it_to_others(
 
 def test_the_lock_is_awaited_longer_than_other_pens_are() -> None:
     """Its holder may be making a repository, and wait for the answers of the user's other pens."""
-    assert rename_lock.PATIENCE > git.TRIES * late_mounts.PATIENCE + peers.PATIENCE
+    assert rename_lock.PATIENCE > git.TRIES * late_mounts.PATIENCE + peer_wardens.PATIENCE

@@ -141,7 +141,7 @@ def receive_terminal(channel: "socket.socket") -> int:
 
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
-        raise ConfinementError("the sandbox gave no terminal")
+        raise ConfinementError("the sandbox could not open a terminal for the command")
     (master,) = descriptors
     os.set_inheritable(master, False)
     try:
@@ -179,7 +179,9 @@ class Start:
             feed = None if terminal else self._input()
             streams = {} if terminal else self._outputs()
         except OSError as error:
-            raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
+            raise ConfinementError(
+                f"the command's streams could not be opened: {error.strerror}; nothing was run"
+            ) from None
         tag, kind, value = self._tagged(environment, status)
         if kind != STARTED:
             return self._not_started(kind, value)

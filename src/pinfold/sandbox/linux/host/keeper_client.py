@@ -51,7 +51,9 @@ class KeeperClient:
         try:
             self.pid, self.process, control = begun or spawn_keeper.start_keeper()
         except OSError as error:
-            raise ConfinementError(f"the keeper could not be started: {error}; nothing was run") from None
+            raise ConfinementError(
+                f"the sandbox's keeper process could not be started: {error}; nothing was run"
+            ) from None
         self.control = _socket.socket(fileno=control)
 
     def require_own(self) -> None:
@@ -59,19 +61,20 @@ class KeeperClient:
         if os.getpid() != self.owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
-    def ask(self, request: KeeperRequest, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
-        """A session or a pen: its number, its first process, and the ways to it, a pen's warden and its gate.
+    def ask(self, request: KeeperRequest, connections: int = 1) -> tuple[int, int, list[_socket.socket]]:
+        """A session or a pen: its number, its first process, and the connections to it.
 
+        A pen has one to its spawner, one to its warden and, if it may connect to hosts, one for the gate.
         Descriptors that we have no room for are lost on their way (unix(7)); what was made is ended then.
         """
         answer, descriptors = self._exchange(request)
         match answer:
             case Built(number, pid):
                 found = [_socket.socket(fileno=descriptor) for descriptor in descriptors]
-                if len(found) == ways:
+                if len(found) == connections:
                     return number, pid, found
-                for way in found:
-                    way.close()
+                for connection in found:
+                    connection.close()
                 self.close(number)
                 raise ConfinementError(
                     f"no more sandboxes can be kept: {os.strerror(EMFILE)}; nothing was run"
@@ -144,7 +147,7 @@ class GranterClient:
         self.keeper = keeper
         self.lock = threading.Lock()
         self.number = 0
-        self.way: _socket.socket | None = None
+        self.connection: _socket.socket | None = None
         self.closed = False
 
     def ask(self, request: GranterRequest) -> tuple[int, int | None]:
@@ -153,11 +156,11 @@ class GranterClient:
             try:
                 if self.closed:
                     raise channel.ChannelClosed
-                if self.way is None:
-                    self.number, _, (self.way,) = self.keeper.ask(NewGranter())
-                    self.way.settimeout(PATIENCE)
-                channel.send(self.way, request)
-                done, descriptors = channel.receive(self.way, ChangeDone)
+                if self.connection is None:
+                    self.number, _, (self.connection,) = self.keeper.ask(NewGranter())
+                    self.connection.settimeout(PATIENCE)
+                channel.send(self.connection, request)
+                done, descriptors = channel.receive(self.connection, ChangeDone)
             except (channel.ChannelClosed, OSError, ConfinementError):
                 self._end()
                 raise ConfinementError(GONE) from None
@@ -174,7 +177,7 @@ class GranterClient:
 
     def _end(self) -> None:
         """Preconditions: the lock is held."""
-        if self.way is not None:
-            self.way.close()
-            self.way = None
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
             self.keeper.close(self.number)

@@ -182,17 +182,17 @@ class LinuxSession:
         if self.machine.superuser:
             self.init.bound(policy.limits.processes)
         leads_out = wanted.leads_out
-        number, pid, ways = self.keeper.ask(
+        number, pid, connections = self.keeper.ask(
             NewPen(self.number, wanted.plan.operations, wanted.names, leads_out, wanted.lent),
             3 if leads_out else 2,
         )
         handle = -1
         try:
-            control, connection = ways[:2]
+            control, to_warden = connections[:2]
             pace, handle = pace_of(self.keeper.pid), os.pidfd_open(pid)
-            warden = WardenClient(connection)
+            warden = WardenClient(to_warden)
             if self.outside and leads_out:
-                self._lead_out(self.outside, number, policy, ways.pop(), warden)
+                self._lead_out(self.outside, number, policy, connections.pop(), warden)
             if self.elevation:
                 warden.made = self.elevation.made
             if wanted.asks:
@@ -203,8 +203,8 @@ class LinuxSession:
             self.keeper.close(number)
             if self.outside and leads_out:
                 self.outside.ended(str(number))
-            for way in ways:
-                way.close()
+            for connection in connections:
+                connection.close()
             if handle >= 0:
                 os.close(handle)
             raise

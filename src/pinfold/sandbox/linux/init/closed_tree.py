@@ -25,7 +25,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pinfold.kernel import mounts, namespaces
-from pinfold.kernel.files import path_in_proc
+from pinfold.kernel.files import decode_proc_path
 
 WALKED = ("/etc", "/root", "/home", "/srv", "/opt", "/var")
 """Where such files are looked for without ids that are mapped."""
@@ -157,7 +157,7 @@ def _mounts_below() -> dict[str, list[str]]:
     """By where a mount is: where those are that are mounted on it (proc(5))."""
     with open("/proc/self/mountinfo", "rb") as file:
         found = [line.split(b" ", 5)[:5] for line in file]
-    place = {number: path_in_proc(point) for number, _, _, _, point in found}
+    place = {number: decode_proc_path(point) for number, _, _, _, point in found}
     below: dict[str, list[str]] = defaultdict(list)
     for number, parent, *_ in found:
         path = place[number]

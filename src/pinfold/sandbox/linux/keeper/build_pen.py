@@ -32,7 +32,7 @@ from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.spawner import main as spawner
 from pinfold.sandbox.linux.warden import main as warden
 from pinfold.sandbox.linux.warden.config import WardenConfig
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 
 def assemble(theirs: socket.socket, pids: int, filters: Mapping[str, bytes], config: WardenConfig) -> None:

@@ -45,7 +45,7 @@ from pinfold.sandbox.linux.protocol.keeper import BuilderReport, NameRules, NotR
 from pinfold.sandbox.linux.protocol.operations import Operations
 from pinfold.sandbox.linux.warden import mount_guard
 from pinfold.sandbox.linux.warden.config import WardenConfig
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -70,8 +70,8 @@ class NewProcess(NamedTuple):
     pid: int
     process: int
     """Its pidfd."""
-    way: int
-    """Our end of the way to it."""
+    connection: int
+    """Our end of the connection to it."""
     held: list[int]
     """Descriptors that it sent."""
 
@@ -121,8 +121,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         operations, names = known
         rehearse(operations, rules_of(names), peers)
         close_all_but(kept)
-    plan, ways = channel.receive(theirs, PenPlan)
-    host, *gate = (socket.socket(fileno=way) for way in ways)
+    plan, connections = channel.receive(theirs, PenPlan)
+    host, *gate = (socket.socket(fileno=connection) for connection in connections)
     rules = rules_of(plan.names)
     config = WardenConfig(plan.operations, rules, host, gate[0] if gate else None, plan.lent, queue, peers)
     assemble(theirs, pids, plan.filters, config)
@@ -135,7 +135,7 @@ def rules_of(names: NameRules) -> tuple[NameRule, ...]:
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
-    """A helper of ours that builds something: its pid, and our end of the way to it."""
+    """A helper of ours that builds something: its pid, and our end of the connection to it."""
     ours, theirs = channel.pair()
     channel.name_senders(ours, True)
     pid = os.fork()
@@ -155,7 +155,7 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> NewProcess:
     if isinstance(report, NotReady):
         raise BuildError(report.why)
     if not isinstance(report, Ready) or not pid:
-        raise BuildError("the sandbox builder sent a report that is not known")
+        raise BuildError("the sandbox builder sent an unknown report")
     channel.name_senders(ours, False)
     ours.settimeout(None)
     try:

@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def settle(control: socket.socket) -> int:
-    """Leaves behind what the host gave us but the way to it; its pidfd."""
+    """Leaves behind what the host gave us but the connection to it; its pidfd."""
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     # The host may have left descriptors inheritable.
     close_all_but({0, 1, 2, control.fileno()})
@@ -114,7 +114,7 @@ class WaitingBuilder(NamedTuple):
     session: int
     process: int
     """Its pidfd."""
-    way: socket.socket
+    connection: socket.socket
 
 
 class Keeper:
@@ -153,8 +153,8 @@ class Keeper:
         if session is None or session not in self.sessions:
             return
         with contextlib.suppress(OSError):
-            pid, way = self.begin_pen(session, rehearses=True)
-            self.builder = WaitingBuilder(session, os.pidfd_open(pid), way)
+            pid, connection = self.begin_pen(session, rehearses=True)
+            self.builder = WaitingBuilder(session, os.pidfd_open(pid), connection)
 
     def answer(self) -> None:
         asked, _ = channel.receive(self.control, NumberedRequest)
@@ -181,7 +181,7 @@ class Keeper:
         raise BuildError("unknown request")
 
     def make_session(self) -> tuple[int, int, int]:
-        """A new session: its number, its init's pid, and our end of the way to it."""
+        """A new session: its number, its init's pid, and our end of the connection to it."""
         pid, process, ours, held = finish(begin(build_session)[1])
         self.last += 1
         self.sessions[self.last] = [process, *held]
@@ -192,10 +192,10 @@ class Keeper:
         operations = tuple(each for each in pen.operations if not isinstance(each, Group))
         pairs = [channel.pair() for _ in range(2 if pen.leads_out else 1)]
         plan = PenPlan(operations, filters_of(operations), pen.names, pen.lent)
-        way = self.asked(pen.session, plan, tuple(theirs.fileno() for _, theirs in pairs))
+        connection = self.asked(pen.session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
-        pid, process, ours, _ = finish(way, PEN_PATIENCE)
+        pid, process, ours, _ = finish(connection, PEN_PATIENCE)
         self.last += 1
         self.pens[self.last] = process
         self.latest, self.known = pen.session, (operations, pen.names)
@@ -221,26 +221,26 @@ class Keeper:
         return begin(lambda theirs: wait_for_plan(theirs, held, known))
 
     def asked(self, session: int, plan: PenPlan, wardens: tuple[int, ...]) -> socket.socket:
-        """The way to a builder that has been given the plan: the one that waits for it, or another."""
+        """The connection to a builder that has been given the plan: the one that waits for it, or another."""
         if self.builder and self.builder.session == session:
-            _, process, way = self.builder
+            _, process, connection = self.builder
             self.builder = None
             os.close(process)
             with contextlib.suppress(channel.ChannelClosed):
-                channel.send(way, plan, wardens)
-                return way
-        _, way = self.begin_pen(session)
+                channel.send(connection, plan, wardens)
+                return connection
+        _, connection = self.begin_pen(session)
         with contextlib.suppress(
             channel.ChannelClosed
         ):  # it has ended, and what it said before is still to be read
-            channel.send(way, plan, wardens)
-        return way
+            channel.send(connection, plan, wardens)
+        return connection
 
     def close(self, number: int) -> None:
         if self.builder and self.builder.session == number:
-            _, process, way = self.builder
+            _, process, connection = self.builder
             self.builder = None
-            way.close()  # which it ends with
+            connection.close()  # which it ends with
             wait_ended(process)
             os.close(process)
         descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]

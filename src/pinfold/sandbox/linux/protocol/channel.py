@@ -95,11 +95,11 @@ def enclosed(descriptor: int) -> int:
 
 def taken(letter: int) -> int:
     """What was `enclosed`. The socket stays open."""
-    way = _socket.socket(fileno=letter)
+    connection = _socket.socket(fileno=letter)
     try:
-        _, (descriptor,) = receive_bytes(way, len(_ENCLOSED))
+        _, (descriptor,) = receive_bytes(connection, len(_ENCLOSED))
     finally:
-        way.detach()
+        connection.detach()
     return descriptor
 
 

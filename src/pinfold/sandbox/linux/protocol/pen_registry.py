@@ -18,12 +18,12 @@ Accepted: another user's program may take such a name, and never answer a warden
 
 import _socket
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 WARDEN, BUILDER = b"warden", b"builder"
 ANYWHERE = b"*"
-"""In place of marks: it may write wherever it is."""
+"""In place of marks: wardens tell this pen of every file."""
 LONGEST_NAME = 107
 MARK = b"%04x"
 
@@ -34,7 +34,7 @@ def mark_of(directory: os.stat_result) -> bytes:
 
 
 def marks_of(paths: Iterable[str]) -> list[bytes]:
-    """Of directories, or of those in which they would be made."""
+    """The mark of each directory. For one that does not exist: that of the nearest directory above it."""
     marks = []
     for path in map(os.path.abspath, paths):
         while not os.path.exists(path) and path != "/":
@@ -62,7 +62,7 @@ def take_name(socket: _socket.socket, kind: bytes, marks: Iterable[bytes] = (ANY
     return name
 
 
-def may_write_below(name: bytes, marks: Iterable[bytes]) -> bool:
+def may_write_below(name: bytes, marks: Collection[bytes]) -> bool:
     """Whether the pen of that name may write in one of the directories that have these marks."""
     ending = name.rpartition(b"/")[2]
     size = len(MARK % 0)
@@ -77,7 +77,7 @@ def list_of_names() -> int:
 
 
 def present(names: int, kind: bytes) -> set[bytes]:
-    """The names of one kind in the list."""
+    """The names of one kind that are in the list now."""
     os.lseek(names, 0, os.SEEK_SET)
     with open(names, "rb", closefd=False) as file:
         words = file.read().split()
@@ -86,7 +86,7 @@ def present(names: int, kind: bytes) -> set[bytes]:
 
 
 def marks_above(path: str, top: str = "/") -> list[bytes]:
-    """Of the directories that a path lies in, the innermost first, up to the top."""
+    """Marks of the directories that a path lies in, the innermost first, up to the top."""
     marks = []
     while path != top:
         path = os.path.dirname(path)
@@ -96,7 +96,9 @@ def marks_above(path: str, top: str = "/") -> list[bytes]:
 
 @contextmanager
 def building(writable: Iterable[str] = ("/",)) -> Iterator[None]:
-    """Marks that a pen is being built meanwhile, from what its host finds from here on.
+    """Shows other wardens that a pen is being built: they wait for its warden.
+
+    Preconditions: the host has not yet looked at what the pen is built from.
 
     `writable`: the paths below which it may write, by its policy.
     """

@@ -58,7 +58,7 @@ class RenameLock:
         """Names that can become protected when a directory above them moves."""
         self.locked = False
         self.while_waiting = while_waiting
-        """Called while we wait: the holder of the lock may wait for our answer (`warden.peers`)."""
+        """Called while we wait: the holder of the lock may wait for our answer (`warden.peer_wardens`)."""
         self.since = 0.0
         self.away_until = 0.0
 

@@ -87,9 +87,9 @@ class AgentMessageReader:
 
 
 class AgentFilter:
-    def __init__(self, room: int, descriptors: int) -> None:
-        """`room` is a directory that no command can reach; `descriptors` is our own /proc/self/fd."""
-        self.room, self.descriptors = room, descriptors
+    def __init__(self, directory: int, descriptors: int) -> None:
+        """`directory`: one that no command can reach; `descriptors`: our own /proc/self/fd."""
+        self.directory, self.descriptors = directory, descriptors
         self.lock = allocate_lock()
         self.holders: list[int] = []
         """The tag of the command that each connection belongs to."""
@@ -139,7 +139,7 @@ class AgentFilter:
     def _accept(self, caller: int) -> socket.socket:
         """Our side of the caller's connection. Preconditions: one call is answered at a time."""
         if self.listener is None:
-            self.name = b"%d/agent-%s" % (self.room, os.urandom(8).hex().encode())
+            self.name = b"%d/agent-%s" % (self.directory, os.urandom(8).hex().encode())
             self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             self.listener.bind(self.name)
             self.listener.listen(1)

@@ -32,7 +32,7 @@ import os
 import re
 import resource
 import socket
-from _blake2 import blake2b  # hashlib loads OpenSSL, which takes as long as a tenth of a keeper's start
+from _blake2 import blake2b  # not hashlib: it loads OpenSSL, a tenth of a keeper's start
 from collections.abc import Callable
 
 from pinfold.kernel.sockets import bind, connect
@@ -51,8 +51,8 @@ def identity_of(descriptor: int) -> InodeKey:
 class BoundSockets:
     """The sockets that commands of this pen have bound to paths."""
 
-    def __init__(self, room: int, descriptors: int) -> None:
-        self.room = room
+    def __init__(self, directory: int, descriptors: int) -> None:
+        self.directory = directory
         """The directory that the session's wardens share."""
         self.descriptors = descriptors
         """Our own /proc/self/fd."""
@@ -73,7 +73,9 @@ class BoundSockets:
             self._let_go_of_the_closed()
         identity = identity_of(inode)
         try:
-            locked = os.open(_name(identity), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self.room)
+            locked = os.open(
+                _name(identity), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self.directory
+            )
         except OSError:
             os.close(inode)
             raise
@@ -88,7 +90,7 @@ class BoundSockets:
         if identity in self.held:
             return False
         try:
-            file = os.open(_name(identity), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.room)
+            file = os.open(_name(identity), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.directory)
         except FileNotFoundError:
             return False
         try:
@@ -104,7 +106,7 @@ class BoundSockets:
         for identity, (inode, locked) in list(self.held.items()):
             if not is_alive(inode):
                 del self.held[identity]
-                os.unlink(_name(identity), dir_fd=self.room)
+                os.unlink(_name(identity), dir_fd=self.directory)
                 os.close(locked)
                 os.close(inode)
         self.enough = max(FEW, 2 * len(self.held))

@@ -19,7 +19,7 @@ from pinfold.sandbox.linux.protocol.operations import (
 from pinfold.sandbox.linux.protocol.pen_registry import marks_above
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.warden.paths import PlanPaths
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -55,14 +55,14 @@ class WardenConfig:
         self.roots = dict(_held(PlanPaths.of(operations).roots))
         """Writable directories, opened on the host's mounts: they tell whether one was moved (`paths`)."""
         self.above = {root: marks_above(f"{HOST}{root}", HOST) for root in self.roots}
-        """Marks of the directories above each of these, on the host's mounts (`peers`)."""
+        """Marks of the directories above each of these, on the host's mounts (`peer_wardens`)."""
 
     @property
     def descriptors(self) -> set[int]:
         """The descriptors that a warden must keep open."""
-        ways = (self.host, self.gate) if self.gate else (self.host,)
+        connections = (self.host, self.gate) if self.gate else (self.host,)
         ours = (self.proc, self.bound, self.lock_directory, self.queue, *self.roots.values())
-        return {*ours, *(way.fileno() for way in ways), *self.peers.descriptors}
+        return {*ours, *(connection.fileno() for connection in connections), *self.peers.descriptors}
 
     @property
     def granted(self) -> tuple[LandlockRule, ...]:

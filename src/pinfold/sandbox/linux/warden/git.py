@@ -8,7 +8,7 @@ then:
   fill the rest until the file is truncated. So a kill at any moment leaves a configuration that git can read.
 - A new repository has no configuration yet. It gets a fresh inode, which has no name until its text is
   complete (O_TMPFILE), so that a kill leaves nothing behind. Then it gets its name and a read-only mount,
-  here and in the user's other pens (`peers`), in a directory that no caller can search meanwhile
+  here and in the user's other pens (`peer_wardens`), in a directory that no caller can search meanwhile
   (`late_mounts.closed_directory`). If that directory or a lease shows that a process may have opened the file
   in between, the warden removes it again, and finally denies the call.
 
@@ -38,7 +38,7 @@ from pinfold.sandbox.linux.warden.git_config import objection
 from pinfold.sandbox.linux.warden.name_check import PROTECTED, ExemptionResult, NameCheck, ProtectedChange
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import PathTarget
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 from pinfold.sandbox.linux.warden.violations import NOT_ASKED
 
 HOOKS = ".git/hooks"
@@ -156,7 +156,7 @@ class GitExemption:
             os.close(thing)
         if not self.peers.all_protect(target.path):
             raise PermissionError(errno.EBUSY, "another sandbox does not answer")
-        return _is_written_by_nobody(target, inode, text)
+        return _has_no_writer(target, inode, text)
 
     def _make_named(self, target: PathTarget, text: bytes, mode: int) -> tuple[int, int]:
         """Makes a fresh inode with the text and gives it the name; returns which inode that is."""
@@ -249,7 +249,7 @@ def _write(file: int, text: bytes) -> None:
         raise OSError(errno.ENOSPC, "not all of it was written")
 
 
-def _is_written_by_nobody(target: PathTarget, inode: tuple[int, int], text: bytes) -> bool:
+def _has_no_writer(target: PathTarget, inode: tuple[int, int], text: bytes) -> bool:
     """Whether the name leads to this inode through a read-only mount, it has this text, and no process can
     write it."""
     file = os.open(target.name, READ, dir_fd=target.directory)

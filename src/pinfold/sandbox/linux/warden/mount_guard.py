@@ -50,7 +50,7 @@ from pinfold.sandbox.linux.protocol.operations import (
 )
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
 from pinfold.sandbox.linux.warden import late_mounts
-from pinfold.sandbox.linux.warden.peers import PeerWardens
+from pinfold.sandbox.linux.warden.peer_wardens import PeerWardens
 from pinfold.sandbox.linux.warden.writable_mounts import WritableMounts
 
 MOST = 1000
@@ -96,7 +96,7 @@ class MountRestorer:
         if self.queue >= 0 and len(self.names) <= MOST:
             # The directory may be unreachable, or the user may have no watches left.
             with suppress(OSError):
-                inotify.add(self.queue, os.fsencode(self.writable.now(self.proc, directory)), TOLD)
+                inotify.add(self.queue, os.fsencode(self.writable.current_path(self.proc, directory)), TOLD)
 
     def register(self, poll: "select.poll") -> None:
         poll.register(self.mounts, select.POLLPRI)

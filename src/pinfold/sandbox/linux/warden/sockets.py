@@ -96,7 +96,7 @@ class SocketCalls:
         self,
         listener: int,
         proc: int,
-        room: int,
+        directory: int,
         records: ViolationLog,
         places: Collection[str],
         rules: Iterable[NameRule],
@@ -114,7 +114,7 @@ class SocketCalls:
         self.gate_client = gate_client
         """Leads to the gate; None if connections may not leave the pen."""
         self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
-        self.bound = BoundSockets(room, self.descriptors)
+        self.bound = BoundSockets(directory, self.descriptors)
         self.binding = BindThread(proc, places, self.bound)
         self.waiting = BlockingConnects(
             self.descriptors,
@@ -128,7 +128,7 @@ class SocketCalls:
         self.granted = hold_inodes(granted)
         # By inode: the directory of a granted socket may have another name by the time of a connect.
         self.agents_granted = hold_inodes(path for path in granted if path in agents or is_agent(path))
-        self.agents = AgentFilter(room, self.descriptors)
+        self.agents = AgentFilter(directory, self.descriptors)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 
     def connect(self, caller: Caller) -> None:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2, path_in_proc
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, decode_proc_path, openat2
 from pinfold.sandbox.linux.init.session_root import OWN
 from pinfold.sandbox.linux.protocol.pen_registry import ANYWHERE, mark_of
 
@@ -34,39 +34,39 @@ class HeldMount(NamedTuple):
 
 class WritableMounts:
     def __init__(self) -> None:
-        """Those of no pen, until `hold`."""
+        """Empty until `hold`."""
         self.held: list[HeldMount] = []
         """The innermost first."""
         self.marks: list[bytes] = []
-        """Of the directories below which the pen may write (`pen_registry`)."""
+        """Marks of the directories below which the pen may write (`pen_registry`)."""
         self.own: set[bytes] = set()
-        """Those of them that are the session's own, such as /tmp: its other pens have them too."""
+        """Marks of the session's own directories, such as /tmp: its other pens have them too."""
 
     def hold(self, proc: int, roots: Mapping[str, int]) -> None:
-        """Holds those of this process's mount namespace.
+        """Opens the writable mounts of this process's mount namespace.
 
         `proc`: the host's /proc; `roots`: writable directories by their paths, as the host opened them.
         Raises OSError if one of these was moved meanwhile.
         """
         found = {}
         for root, outside in roots.items():
-            found[root] = mount = _held(root)
+            found[root] = mount = _opened(root)
             if not os.path.samestat(os.fstat(mount.descriptor), os.fstat(outside)):
                 raise OSError(errno.EBUSY, "a writable directory was moved while the sandbox was built", root)
-        try:
-            points = dict(_points(proc))
-            marks = {point: mark_of(os.stat(point)) for point in points}
-            self.marks = [*marks.values()]
-            self.own = {marks[point] for point, source in points.items() if source == OWN}
-            if len(points) > MOST:
-                self.marks = [ANYWHERE]
-            found |= {point: _held(point) for point in list(points)[:MOST] if point not in found}
-        except OSError:  # another mount hides it, or it is another user's
-            self.marks = [ANYWHERE]
+        for number, (point, source) in enumerate(_points(proc)):
+            try:
+                mark = mark_of(os.stat(point))
+                if number < MOST and point not in found:
+                    found[point] = _opened(point)
+            except OSError:  # another mount hides it, or it is another user's
+                mark = ANYWHERE
+            self.marks.append(mark if number < MOST else ANYWHERE)
+            if source == OWN:
+                self.own.add(mark)
         self.held = sorted(found.values(), key=lambda mount: len(mount.point), reverse=True)
 
     def open(self, path: str) -> int:
-        """What the host, or this pen when it was built, has at a real path: an O_PATH descriptor. Follows no
+        """Opens (O_PATH) what was at a real path when the pen was built, wherever it is by now. Follows no
         link."""
         for mount in self.held:
             if path == mount.point:
@@ -76,16 +76,19 @@ class WritableMounts:
                 return openat2(mount.descriptor, below, os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
         return openat2(AT_FDCWD, path, os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
 
-    def now(self, proc: int, path: str) -> str:
-        """Which path in the pen the same place has at present."""
+    def current_path(self, proc: int, path: str) -> str:
+        """The path that a place has in the pen by now. `path` is the one that it had at first."""
         for mount in self.held:
             if path == mount.point or path.startswith(f"{mount.point}/"):
                 return os.readlink(f"self/fd/{mount.descriptor}", dir_fd=proc) + path[len(mount.point) :]
         return path
 
     def open_all(self, path: str, marks: list[bytes]) -> Iterator[int]:
-        """All that another pen's path may lead to here. `marks`: of the directories that the file lies in,
-        as the other pen sees them, the innermost first. Raises OSError if it cannot be told."""
+        """Opens (O_PATH) each file here that another pen's path may mean.
+
+        `marks`: those of the directories that the file lies in, as the other pen sees them, the innermost
+        first. Raises OSError if a file may be there and cannot be opened.
+        """
         names = path.split("/")[1:]
         tries = [(AT_FDCWD, path)]
         for mount in self.held:
@@ -100,14 +103,14 @@ class WritableMounts:
                     raise
 
 
-def _held(point: str) -> HeldMount:
+def _opened(point: str) -> HeldMount:
     descriptor = os.open(point, THING)
     return HeldMount(point, descriptor, mark_of(os.fstat(descriptor)))
 
 
 def _points(proc: int) -> Iterator[tuple[str, str]]:
-    """Where writable mounts are, and the source of each. One that shows a part of what another one shows, at
-    the same path, is left out."""
+    """The mount point and the source of each writable mount. Leaves out a mount that shows a part of what
+    another one shows, at the same path."""
     kept: list[tuple[bytes, bytes, bytes]] = []
     listed = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with open(listed, "rb") as file:
@@ -115,11 +118,11 @@ def _points(proc: int) -> Iterator[tuple[str, str]]:
             _, _, device, root, point, options, *_, source, _ = line.split(b" ")
             if b"rw" in options.split(b",") and not _is_part(device, root, point, kept):
                 kept.append((device, root, point))
-                yield path_in_proc(point), path_in_proc(source)
+                yield decode_proc_path(point), decode_proc_path(source)
 
 
 def _is_part(device: bytes, root: bytes, point: bytes, kept: list[tuple[bytes, bytes, bytes]]) -> bool:
-    """Whether one of those shows the same thing at the same path."""
+    """Whether one of the kept mounts shows the same thing at the same path."""
     return any(
         device == one and point.startswith(where + b"/") and root == shown.rstrip(b"/") + point[len(where) :]
         for one, shown, where in kept

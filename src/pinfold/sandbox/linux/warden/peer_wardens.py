@@ -50,20 +50,20 @@ from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.writable_mounts import WritableMounts
 
 PATIENCE = 10.0
-"""Seconds until the warden gives up: no process can search the directory meanwhile. Building a pen that makes
-no progress takes less."""
+"""Seconds until the warden gives up; meanwhile no process can search the directory. A host gives up sooner to
+build a pen that makes no progress."""
 STEP = 0.001
-"""Seconds between two checks which pens there are."""
+"""Seconds between two looks at which pens there are."""
 PROTECT, DONE = b"p", b"d"
 REQUEST_ID_BYTES = 8
 """Random bytes of a request; an answer without them is late."""
 AT_ONCE = 8
-"""How many wardens are asked at a time."""
+"""The most wardens that are asked at a time."""
 LARGEST = 1 + REQUEST_ID_BYTES + 3 * 4096
 """A path of any length, before it a mark for each directory in it."""
 IN_GIT_DIRECTORIES = frozenset([".git", "objects", "refs", "logs", "worktrees", "modules"])
 _CREDENTIALS = struct.Struct("=iII")
-ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
+CREDENTIALS_SPACE = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
 class PeerWardens:
@@ -109,6 +109,7 @@ class PeerWardens:
         Preconditions: the file exists, and no process inside can find it yet.
         """
         marks = self._marks_above(path)
+        # A root that was moved is not found by its path, so the directories above all roots count.
         anywhere = {*marks, *(mark for each in self.above.values() for mark in each)}
         about_all = not self.mounts.own.isdisjoint(marks) or _may_be_a_git_directory(path)
 
@@ -139,7 +140,8 @@ class PeerWardens:
             self.answer()
 
     def _marks_above(self, path: str) -> list[bytes]:
-        """Of the directories that a file lies in, the innermost first."""
+        """Marks of the directories that a file lies in, the innermost first: also of those above its root,
+        which the pen may not show."""
         root = max((each for each in self.above if path.startswith(f"{each}/")), key=len, default="")
         return [*marks_above(path, root or "/"), *self.above.get(root, ())]
 
@@ -147,7 +149,7 @@ class PeerWardens:
         """Preconditions: the lock is held."""
         while True:
             try:
-                message, credentials, _, sender = self.socket.recvmsg(LARGEST, ROOM)
+                message, credentials, _, sender = self.socket.recvmsg(LARGEST, CREDENTIALS_SPACE)
             except OSError:
                 return
             if _sender_of(credentials) != os.geteuid() or not sender:

@@ -13,6 +13,7 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("the fence is Linux's", allow_module_level=True)
 
+from pinfold.sandbox.linux.init.session_root import OWN
 from pinfold.sandbox.linux.protocol import pen_registry
 from pinfold.sandbox.linux.protocol.pen_registry import (
     ANYWHERE,
@@ -25,8 +26,8 @@ from pinfold.sandbox.linux.protocol.pen_registry import (
     may_write_below,
     take_name,
 )
-from pinfold.sandbox.linux.warden import peers
-from pinfold.sandbox.linux.warden.peers import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
+from pinfold.sandbox.linux.warden import peer_wardens, writable_mounts
+from pinfold.sandbox.linux.warden.peer_wardens import DONE, PROTECT, REQUEST_ID_BYTES, PeerWardens
 from pinfold.sandbox.linux.warden.writable_mounts import HeldMount, WritableMounts
 
 LONG = 30.0
@@ -44,8 +45,8 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         found.append(asked[asked.index(b"/") :])
         return True
 
-    monkeypatch.setattr(peers, "_protect", protect)
-    monkeypatch.setattr(peers, "PATIENCE", LONG)
+    monkeypatch.setattr(peer_wardens, "_protect", protect)
+    monkeypatch.setattr(peer_wardens, "PATIENCE", LONG)
     return found
 
 
@@ -83,7 +84,7 @@ def test_a_waiting_warden_goes_on_answering(protected: list[bytes]) -> None:
 
 def test_many_answers_arrive(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket has room for only a few answers."""
-    monkeypatch.setattr(peers, "PATIENCE", 5.0)
+    monkeypatch.setattr(peer_wardens, "PATIENCE", 5.0)
     with wardens(50) as (one, *others):
         send = one._send
 
@@ -131,7 +132,7 @@ def test_a_builder_that_starts_later_is_not_waited_for(protected: list[bytes]) -
 
 
 def test_a_late_answer_does_not_count(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "PATIENCE", 0.0)
+    monkeypatch.setattr(peer_wardens, "PATIENCE", 0.0)
     with wardens(1) as (one,):
         slow = fresh_socket()
         take_name(slow, WARDEN)
@@ -139,7 +140,7 @@ def test_a_late_answer_does_not_count(protected: list[bytes], monkeypatch: pytes
         message, sender = slow.recvfrom(99)
         assert message[:1] == PROTECT and message.endswith(b"/x")
         slow.sendto(DONE + message[1 : 1 + REQUEST_ID_BYTES], sender)
-        monkeypatch.setattr(peers, "PATIENCE", 0.05)
+        monkeypatch.setattr(peer_wardens, "PATIENCE", 0.05)
         assert not one.all_protect("/x")
         slow.close()
         assert one.all_protect("/x")
@@ -148,7 +149,7 @@ def test_a_late_answer_does_not_count(protected: list[bytes], monkeypatch: pytes
 def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
     protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    monkeypatch.setattr(peer_wardens, "PATIENCE", 0.05)
     mine, others = tmp_path / "mine", tmp_path / "others"
     mine.mkdir()
     others.mkdir()
@@ -168,7 +169,7 @@ def test_a_warden_is_asked_only_about_what_lies_below_its_writable_directories(
 def test_a_host_is_waited_for_only_where_the_pen_that_it_builds_may_write(
     protected: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peers, "PATIENCE", 0.05)
+    monkeypatch.setattr(peer_wardens, "PATIENCE", 0.05)
     mine, others = tmp_path / "mine", tmp_path / "others"
     for new in (mine / "r/.git", mine / "shared/.git/modules", mine / "bare/objects/r/.git", others):
         new.mkdir(parents=True)
@@ -223,9 +224,23 @@ def test_a_file_is_found_below_each_mount_whose_directory_lies_above_it(tmp_path
         for each in found:
             os.close(each)
     proc = os.open("/proc", os.O_PATH)
-    assert mounts.now(proc, "/elsewhere/sub") == str(config.parent)
+    assert mounts.current_path(proc, "/elsewhere/sub") == str(config.parent)
     for each in (proc, root):
         os.close(each)
+
+
+def test_a_mount_that_cannot_be_opened_leaves_out_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pen is told of everything then, and finds what lies in its other mounts."""
+    points = [(str(tmp_path / "hidden"), "ext4"), (str(tmp_path), OWN)]
+    monkeypatch.setattr(writable_mounts, "_points", lambda proc: iter(points))
+    mounts, mark = WritableMounts(), mark_of(tmp_path.stat())
+    mounts.hold(-1, {})
+    assert mounts.marks == [ANYWHERE, mark] and mounts.own == {mark}
+    (held,) = mounts.held
+    assert held.point == str(tmp_path) and held.mark == mark
+    os.close(held.descriptor)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
