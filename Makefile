@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Probes run in processes of their own that write no bytecode: without compiling first, each would compile its modules again.
 test: .venv/tested
 	$(PYTHON) -m compileall -q src tests
-	$(PYTHON) -m pytest -n 6 --dist worksteal --timeout 300
+	$(PYTHON) -m pytest -n 5 --dist worksteal --timeout 300
 
 quick: .venv/tested
 	$(PYTHON) -m compileall -q src tests
