@@ -479,7 +479,7 @@ def a_stopped_pen_keeps_nobody_elsewhere_from_making_repositories() -> None:
 def a_pen_that_is_being_built_is_waited_for() -> None:
     among_themselves()
     bench = Bench()
-    with building():
+    with building(["/"]):
         running = bench.session.start(StartRequest("git init -q new", WRITING, bench.roots[0]))
         wait_until(lambda: os.path.exists("new/.git") and not os.stat("new/.git").st_mode & 0o777)
         time.sleep(0.1)  # it must not go on

@@ -95,7 +95,7 @@ def marks_above(path: str, top: str = "/") -> list[bytes]:
 
 
 @contextmanager
-def building(writable: Iterable[str] = ("/",)) -> Iterator[None]:
+def building(writable: Iterable[str]) -> Iterator[None]:
     """Shows other wardens that a pen is being built: they wait for its warden.
 
     Preconditions: the host has not yet looked at what the pen is built from.
