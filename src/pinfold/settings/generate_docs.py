@@ -40,8 +40,8 @@ Settings are TOML. `pinfold settings show` prints every value in force with the 
   and the user count. A project cannot add to them.
 - **Restrictions** (lists that allow less): the entries of all layers count.
 - Several managed files are one layer: the narrower value is in force, and lists are joined.
-- A project is the nearest repository around the working directory, or that directory; a repository in a
-  directory that all users share, such as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
+- A project is the nearest repository around the working directory, or that directory; a repository in a directory that
+  all users share, such as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
   directory, are project files too, unless they belong to another user.
 - A broken, unreadable or misspelt file is an error, never an empty file. A managed file must belong to root and
   only root may be able to write it.
