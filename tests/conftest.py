@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from pinfold.model import deadline
+from pinfold.shell import shfmt
 from tests.selection import builds_sandboxes
 
 # A slow machine is not a failing test.
@@ -18,6 +19,7 @@ settings.register_profile("pinfold", deadline=None)
 settings.register_profile("quick", parent=settings.get_profile("pinfold"), max_examples=20)
 settings.load_profile("pinfold")
 deadline.BUSY *= 20
+shfmt.TIMEOUT *= 20
 
 # Tests that are started with `&` or nohup ignore these, and so would what they start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

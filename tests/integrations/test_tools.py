@@ -30,4 +30,4 @@ def test_a_value_that_cannot_be_is_the_models_to_mend(tmp_path: Path) -> None:
         given = {"command": "true", "timeout": -1}
         outcome = use(TOOLS["execute_command"], session, given, lambda _: None)
     assert outcome.is_error and outcome.data and outcome.data["kind"] == "invalid"
-    assert outcome.text.endswith("not -1.0\nnext: call it again with another value")
+    assert outcome.text.endswith("got -1.0\nnext: call it again with another value")

@@ -110,7 +110,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path: Path) -> None:
     (tmp_path / ".local").write_text("")
     done = pinfold("install", "claude-code", home=tmp_path)
     assert done.returncode and not (tmp_path / ".claude").exists()
-    assert "cannot be kept, so nothing is changed: " in done.stderr and "XDG_STATE_HOME" in done.stderr
+    assert "the record for undoing this cannot be written" in done.stderr and "XDG_STATE_HOME" in done.stderr
 
 
 def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:

@@ -87,11 +87,12 @@ def a_yes_is_for_the_very_line_and_place() -> None:
     for other in (
         line.replace("ship it", "ship it now"),
         f"cd sub; {line}",
-        " --write /opt -c ".join(line.rsplit(" -c ", 1)),
         line.replace("claude-code", "codex"),
     ):
         run = shell(other)
         assert (run.returncode, run.stdout) == (126, ""), run
+    run = shell(" --write /opt -c ".join(line.rsplit(" -c ", 1)))
+    assert run.returncode == 2 and "--write" in run.stderr and not run.stdout, run
     assert shell(line).stdout == "shipped it\n"
 
 
