@@ -46,4 +46,5 @@ def processes_of(keeper: int) -> list[int]:
 
 
 def wardens_of(keeper: int) -> list[int]:
-    return [pid for pid in processes_of(keeper) if status_of(pid).name == "pinfold-warden"]
+    """Those that live: the keeper may not have collected the others yet."""
+    return [pid for pid in processes_of(keeper) if status_of(pid).name == "pinfold-warden" and is_alive(pid)]
