@@ -162,6 +162,11 @@ def test_a_terminal_that_is_closed_ends_its_command_and_that_is_written_down(per
     assert end and end["cancelled"] and not (person.work / "over").exists()
 
 
+def test_what_was_typed_ahead_is_the_commands(person: Person) -> None:
+    code, written = person.on_terminal("-c", "read -r x; echo got:$x", typed=[], before=b"ahead\n")
+    assert code == 0 and b"got:ahead" in written, written
+
+
 def test_a_hangup_that_is_ignored_ends_nothing(person: Person) -> None:
     process = subprocess.Popen(
         [*person.program, "run", "-c", "touch begun; until test -e go; do sleep 0.05; done; exit 5"],

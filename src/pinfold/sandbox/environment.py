@@ -6,8 +6,8 @@ and whose addresses often have a password. What has such a password in its value
 `MAVEN_OPTS`. Names are compared without regard to case. `keep` and `drop` are
 the policy's, and may have `*`; `drop` is stronger.
 
-Agents name pagers and editors that wait for nobody (`GIT_EDITOR=true`, or git's configuration in variables):
-such values stay.
+Agents name pagers and editors that wait for no person (`GIT_EDITOR=true`, or git's configuration in
+variables): such values stay.
 """
 
 import re
@@ -54,7 +54,7 @@ CALLED = frozenset(
 QUIET = frozenset(
     ("", ":", "true", "/bin/true", "/usr/bin/true", "cat", "/bin/cat", "/usr/bin/cat")
 )  # fmt: skip
-"""Their values that are kept: such a program waits for nobody, and changes nothing."""
+"""Their values that are kept: such a program waits for no person, and changes nothing."""
 GIT_KEYS = {"core.pager": "GIT_PAGER", "core.editor": "GIT_EDITOR", "sequence.editor": "GIT_SEQUENCE_EDITOR"}
 """Keys of git's that name such a program, and the variables that do."""
 READ_BY_SHELLS = frozenset(("CDPATH", "GLOBIGNORE", "BASHOPTS", "SHELLOPTS"))
@@ -145,7 +145,7 @@ def scrub(
 
 
 def _called_by_git(environment: Mapping[str, str]) -> dict[str, str]:
-    """As variables: the programs that wait for nobody and that git's configuration in variables names."""
+    """As variables: the programs that wait for no person and that git's configuration in variables names."""
     start = "GIT_CONFIG_KEY_"
     numbers = {key.lower(): name[len(start) :] for name, key in environment.items() if name.startswith(start)}
     values = {name: environment.get(f"GIT_CONFIG_VALUE_{numbers.get(key)}") for key, name in GIT_KEYS.items()}

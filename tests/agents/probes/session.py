@@ -346,7 +346,7 @@ if __name__ == "__main__":
     Machine()
     Path("tmp").mkdir()
     Path("tmp").chmod(0o1777)
-    mounts.bind(os.path.realpath("tmp"), "/tmp")  # what a bare agent's commands leave there is nobody else's
+    mounts.bind(os.path.realpath("tmp"), "/tmp")  # what a bare agent's commands leave there is its own
     os.chdir("../work")
     name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
     globals()[name](chosen)

@@ -122,7 +122,7 @@ def _move(session: pinfold.Session, top: str) -> None:
 
 
 def a_root_that_another_pen_moves_stays_as_closed() -> None:
-    """Pens of a session share the directories of /tmp that its root stands in."""
+    """Pens of a session share the directories of /tmp above its root."""
     with below_tmp() as top, pinfold.Session([os.getcwd()], settings={}) as session:
         writer = _begun(session, ".env", "new/.git/config")
         _move(session, top)

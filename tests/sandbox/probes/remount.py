@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from pinfold.kernel import mounts
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, StartRequest
@@ -16,6 +17,7 @@ from pinfold.sandbox.linux.host.warden_client import WardenClient
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.protocol.warden import Hold, HostOrder
+from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.workspace.scan import WorkspaceScanner
 from tests.probe_module import OPEN, among_themselves, probes_of, run
 from tests.processes import wardens_of
@@ -267,6 +269,19 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
     write("go", "")
     text = b"".join(getattr(event, "data", b"") for event in events).decode()
     assert text.count("Read-only file system") == 2, text
+
+
+def a_file_is_removed_with_all_that_is_mounted_on_it() -> None:
+    among_themselves()
+    write("config", "")
+    for _ in range(3):
+        mounts.bind("config", "config")
+    directory = os.open(".", os.O_PATH)
+    here = os.getcwd()
+    late_mounts.remove_with_mounts(directory, b"config")
+    assert not os.path.lexists(f"{here}/config")
+    os.chdir(here)
+    os.close(directory)
 
 
 def a_warden_hears_of_each_thing_once() -> None:

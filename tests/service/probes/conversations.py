@@ -316,6 +316,36 @@ def a_line_on_a_terminal_is_one_of_the_conversation() -> None:
         os.close(theirs)
 
 
+def keys_come_from_a_terminal_that_does_not_control_the_client() -> None:
+    """The client is in the background of another one, which stops no reader of this."""
+    with service():
+        line = hook("echo ready; read x; echo got $x", agent="codex").line
+        ours, theirs = pty.openpty()
+        other, controlling = pty.openpty()
+        start = f"set -m; ({line}) < {os.ttyname(theirs)} > {os.ttyname(theirs)} 2>&1 & wait $!"
+        words = ["setsid", "--ctty", "--wait", "bash", "-c", start]
+        with subprocess.Popen(
+            words, env=environ(), stdin=controlling, stdout=controlling, stderr=controlling
+        ) as client:
+            said = b""
+
+            def heard(text: bytes) -> bool:
+                nonlocal said
+                if select.select([ours], [], [], 0.1)[0]:
+                    said += os.read(ours, 1 << 16)
+                return text in said
+
+            try:
+                wait_until(lambda: heard(b"ready\r\n"))
+                os.write(ours, b"typed\r")
+                wait_until(lambda: heard(b"got typed\r\n"))
+                assert client.wait(60) == 0
+            finally:
+                client.kill()
+        for each in (ours, theirs, other, controlling):
+            os.close(each)
+
+
 def parallel_lines_share_the_conversation() -> None:
     with service():
         begun()

@@ -306,7 +306,6 @@ def _only_reads(decision: Decision, judge: Judge) -> bool:
 
 def _stays(decision: Decision, cwd: str) -> bool:
     """Whether a line of programs that only read ends in the directory where it begins, as far as is seen."""
-
     here = (("cd", cwd), ("cd", f"{cwd}/"))
     return all(command.argv in here or not MOVING & {*command.argv} for command in decision.commands)
 

@@ -63,8 +63,8 @@ class Wrapping(NamedTuple):
     offer: str = ""
     """What is granted with this line, if the agent's person says yes to it (`GrantOffer.token`)."""
     stays: bool = False
-    """Whether the line is known to end in the directory where it begins: then no directory is told, and the
-    new line is one command, which a rule of the agent's can name (`plan_rule`)."""
+    """Whether the line is known to end in the directory where it begins: then it reports no directory. The
+    new line is one command then, which a rule of the agent's can name (`plan_rule`)."""
 
     def around(self, line: str) -> str:
         start, end = self._ends

@@ -172,8 +172,8 @@ decision = "allow"
 priority = 100
 modes = ["default", "autoEdit", "yolo"]
 """
-"""Facts (Gemini CLI 0.61): outside of its yolo mode it asks about each line, whatever a hook allows; a hook's
-ask counts for more than a rule. Its plan mode is left as it is: hooks do not learn of it."""
+"""Facts (Gemini CLI 0.61): outside of its yolo mode it asks about each line, also if a hook allows it; the
+ask of a hook counts for more than a rule. Its plan mode is left as it is: hooks do not learn of it."""
 
 
 def _starts(agent: str) -> list[str]:

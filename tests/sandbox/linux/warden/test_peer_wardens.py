@@ -232,7 +232,7 @@ def test_a_file_is_found_below_each_mount_whose_directory_lies_above_it(tmp_path
 def test_a_mount_that_cannot_be_opened_leaves_out_no_other_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pen is told of everything then, and finds what lies in its other mounts."""
+    """The pen gets every request then, and finds what lies in its other mounts."""
     points = [(str(tmp_path / "hidden"), "ext4"), (str(tmp_path), OWN)]
     monkeypatch.setattr(writable_mounts, "_points", lambda proc: iter(points))
     mounts, mark = WritableMounts(), mark_of(tmp_path.stat())

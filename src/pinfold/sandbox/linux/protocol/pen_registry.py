@@ -10,8 +10,8 @@ Facts that shape it (unix(7), proc(5); tried on 6.18):
   own.
 - A pen of another project need not be told of what is made in this one, and may be slow or stopped; to scan
   a large workspace may take half a minute. So a name ends in short marks of the directories below which the
-  pen may write. Two directories may have the same mark by chance, and then a warden is told in vain. Where
-  there are more marks than a name has room for, it is told of everything.
+  pen may write. If two directories have the same mark by chance, a warden gets a request in vain. If a name
+  has no room for all marks, the warden gets every request.
 
 Accepted: another user's program may take such a name, and never answer a warden that waits for it.
 """
@@ -29,7 +29,7 @@ MARK = b"%04x"
 
 
 def mark_of(directory: os.stat_result) -> bytes:
-    """A directory has one mark, at whatever path and in whatever mount namespace it is seen."""
+    """A directory has the same mark at each of its paths, in every mount namespace."""
     return MARK % ((directory.st_dev * 31 + directory.st_ino) % 65521)
 
 

@@ -62,6 +62,7 @@ AT_ONCE = 8
 LARGEST = 1 + REQUEST_ID_BYTES + 3 * 4096
 """A path of any length, before it a mark for each directory in it."""
 IN_GIT_DIRECTORIES = frozenset([".git", "objects", "refs", "logs", "worktrees", "modules"])
+"""Names of git directories, and of directories in them that working trees elsewhere write in."""
 _CREDENTIALS = struct.Struct("=iII")
 CREDENTIALS_SPACE = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
@@ -75,6 +76,7 @@ class PeerWardens:
         self.own_name = b""
         self.mounts = WritableMounts()
         self.above: Mapping[str, list[bytes]] = {}
+        """See `join`."""
         self.lock = RLock()
         """The loop asks the others, and another thread answers them meanwhile (`mount_guard`)."""
         self.request_id = b""
@@ -111,7 +113,7 @@ class PeerWardens:
         marks = self._marks_above(path)
         # A root that was moved is not found by its path, so the directories above all roots count.
         anywhere = {*marks, *(mark for each in self.above.values() for mark in each)}
-        about_all = not self.mounts.own.isdisjoint(marks) or _may_be_a_git_directory(path)
+        about_all = not self.mounts.own.isdisjoint(marks) or _may_be_shared(path)
 
         def builders() -> set[bytes]:
             found = present(self.names, BUILDER)
@@ -173,8 +175,8 @@ class PeerWardens:
         return False
 
 
-def _may_be_a_git_directory(path: str) -> bool:
-    """Whether the file may lie in a git directory to which a working tree elsewhere leads."""
+def _may_be_shared(path: str) -> bool:
+    """Whether the file may lie in a git directory that a working tree elsewhere uses too."""
     *above, _, _ = path.split("/")
     directory = os.path.dirname(path)
     shared = any(os.path.lexists(f"{directory}/{name}") for name in ("worktrees", "modules"))
