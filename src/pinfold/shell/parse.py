@@ -11,7 +11,6 @@ INVARIANT: trouble removes no command. Where a text cannot be read to its end, o
 lists the commands found elsewhere in the line, and `problem` says that there may be more.
 """
 
-import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
@@ -82,7 +81,7 @@ class _Line:
         self.due = due
         self.load = parser.load_tree if parser else load_tree
         self.readings: dict[str, ReadLines] = {}
-        self.deadline = time.monotonic() + SECONDS
+        self.deadline = Deadline(SECONDS)
         self.lasts = True
         """Whether the same text would get the same result at any time."""
 
@@ -124,12 +123,12 @@ class _Line:
             return self.load(text)
         except ParserTrouble:
             if self.lasts:  # the lines before the failing one get their own time, once
-                self.deadline = time.monotonic() + SECONDS
+                self.deadline = Deadline(SECONDS)
             self.lasts = False
             raise
 
     def is_late(self) -> bool:
-        if time.monotonic() <= self.deadline and not self.due.is_past:
+        if not (self.deadline.is_past or self.due.is_past):
             return False
         self.lasts = False
         return True

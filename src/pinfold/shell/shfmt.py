@@ -25,12 +25,13 @@ import time
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.model.deadline import BUSY
 from pinfold.model.errors import PinfoldError
 
 MAX_ANSWER = 64 * 1024 * 1024
 # A text may take this much processor time; the limit by the wall clock is larger, for busy machines.
 CPU_SECONDS = 1
-TIMEOUT = 1.5
+TIMEOUT = CPU_SECONDS * BUSY
 _CHUNK = 1 << 20
 _LAST = b"\n}\n"
 
